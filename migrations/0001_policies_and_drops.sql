@@ -12,6 +12,8 @@ create table tailrace.installation (
 create sequence tailrace.policy_revision;
 
 -- At most one stored policy and one mirror of the table's property per table; the stored wins.
+-- `property_text` is what the mirror was read from; `problem` says why it is not followed, and
+-- the row stays then, for it remembers which column the field meant when it was first seen.
 create table tailrace.policy (
   catalog_id bigint not null,
   table_id bigint not null,
@@ -23,6 +25,7 @@ create table tailrace.policy (
   keep_seconds bigint not null check (keep_seconds > 0),
   mode text not null check (mode in ('enforce', 'observe', 'paused')),
   property_text text check ((source = 'property') = (property_text is not null)),
+  problem text check (source = 'property' or problem is null),
   revision bigint not null,
   updated_at timestamptz not null default clock_timestamp(),
   updated_by text not null,
@@ -30,18 +33,14 @@ create table tailrace.policy (
 );
 
 -- What each partition spec said, kept because expiry deletes specs that live files still name.
--- `key_count` is the spec's arity.
-create table tailrace.spec_field (
+-- `fields` is an array of {key_index, source_field_id, transform, transform_param} by key index.
+create table tailrace.spec_copy (
   catalog_id bigint not null,
   table_id bigint not null,
   spec_id bigint not null,
-  key_index int not null,
-  source_field_id bigint not null,
-  transform text not null,
-  transform_param int,
-  key_count int not null,
+  fields jsonb not null,
   copied_at timestamptz not null default clock_timestamp(),
-  primary key (catalog_id, table_id, spec_id, key_index)
+  primary key (catalog_id, table_id, spec_id)
 );
 
 -- Every type that the source column of a spec was seen to have: it decides how identity texts read.
@@ -56,7 +55,7 @@ create table tailrace.source_column_type (
 
 -- One row per snapshot of ours, written in the drop's own transaction: the only proof of what
 -- a drop did when the answer to its COMMIT was lost. `partitions` is an array of
--- {spec_id, partition_values, files, delete_files, records, bytes}.
+-- {spec_id, tuple: [[key_index, value], ...], files, delete_files, records, bytes}.
 create table tailrace.drop_history (
   catalog_id bigint not null,
   snapshot_id bigint not null,

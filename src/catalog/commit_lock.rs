@@ -1,0 +1,58 @@
+//! The commit lock, and the lease that keeps two daemons off one catalog.
+
+use sqlx::PgConnection;
+
+/// The server's advisory lock class for commits; 4740872 to 4740874 are its other ones.
+const COMMIT_CLASS: i64 = 4_740_871;
+/// Our own class for the lease, far from the server's.
+const LEASE_CLASS: i64 = 7_232_481;
+
+/// The key of the catalog's commit lock, exactly as the contract computes it ("The commit
+/// tail"): another key would serialise with nobody.
+pub fn commit_key(catalog_id: i64) -> i64 {
+    key(COMMIT_CLASS, catalog_id)
+}
+
+/// The key of our lease on the catalog.
+pub fn lease_key(catalog_id: i64) -> i64 {
+    key(LEASE_CLASS, catalog_id)
+}
+
+fn key(class: i64, catalog_id: i64) -> i64 {
+    (class << 32) | (catalog_id & 0xffff_ffff)
+}
+
+/// Takes the commit lock until the transaction ends; waits as long as the transaction's
+/// `lock_timeout` allows (SQLSTATE 55P03 then).
+///
+/// A statement of its own, so that no snapshot is taken before the wait: whoever reads after
+/// it under READ COMMITTED sees all that was committed before the lock was granted.
+pub async fn acquire(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
+    sqlx::query!(r#"select pg_advisory_xact_lock($1) as "locked!: ()""#, commit_key(catalog_id))
+        .fetch_one(connection)
+        .await?;
+    Ok(())
+}
+
+/// Tries to take the lease on a catalog for the life of this session; never waits.
+///
+/// It costs one session per catalog in work: the lock ends with the session, so the session
+/// must not go back to a pool where it would keep the catalog from every other daemon.
+pub async fn try_lease(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(r#"select pg_try_advisory_lock($1) as "leased!""#, lease_key(catalog_id))
+        .fetch_one(connection)
+        .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_the_contracts() {
+        assert_eq!(commit_key(1), 20_361_885_896_933_377);
+        assert_eq!(commit_key(1), 4_740_871 * 4_294_967_296 + 1);
+        assert_eq!(commit_key((1 << 32) + 5), commit_key(5));
+        assert_ne!(commit_key(1), lease_key(1));
+    }
+}

@@ -1,0 +1,287 @@
+//! Which tuples a table's live files have, and which files are theirs.
+//!
+//! A file is matched by its spec and its whole tuple, keys and values, never by a text alone:
+//! the lookup index is shared by all tables of the catalog, and key_index means something else
+//! under each spec. In SQL a tuple is the JSON array `[[key_index, value], ...]` of all the rows
+//! that the file has, so a file with a missing row is equal to no complete tuple.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use sqlx::types::Json;
+use sqlx::{AssertSqlSafe, PgConnection};
+
+use super::failure::Failure;
+use crate::window::StoredTuple;
+
+/// How many files, live vectors, rows and bytes a tuple or a drop has. `records` and `bytes`
+/// are those of the data files as written: rows that a vector hides are counted too.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
+pub struct Counts {
+    /// Data files.
+    pub files: i64,
+    /// Live deletion vectors on them.
+    pub delete_files: i64,
+    /// Rows written.
+    pub records: i64,
+    /// Bytes of the data files.
+    pub bytes: i64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.files += other.files;
+        self.delete_files += other.delete_files;
+        self.records += other.records;
+        self.bytes += other.bytes;
+    }
+}
+
+/// A tuple that live files of the table have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundTuple {
+    /// The spec that the files were written under; `None` for unpartitioned files.
+    pub spec_id: Option<i64>,
+    /// The rows of partition values that they have.
+    pub tuple: StoredTuple,
+    /// What they amount to.
+    pub counts: Counts,
+}
+
+/// A complete tuple of a spec, to be found or dropped.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TupleOfSpec {
+    /// The spec.
+    pub spec_id: i64,
+    /// The spec's keys and a value for each.
+    pub tuple: StoredTuple,
+}
+
+#[derive(Serialize)]
+struct WantedTuple<'a> {
+    spec_id: i64,
+    tuple: Vec<(i32, Option<&'a str>)>,
+}
+
+/// The tuples as the statements take them, in order.
+pub(super) fn wanted(tuples: &[TupleOfSpec]) -> Json<Vec<impl Serialize + '_>> {
+    let pairs = |tuple: &StoredTuple| tuple.keys.iter().copied().zip(0_usize..).collect::<Vec<_>>();
+    Json(
+        tuples
+            .iter()
+            .map(|wanted| WantedTuple {
+                spec_id: wanted.spec_id,
+                tuple: pairs(&wanted.tuple)
+                    .into_iter()
+                    .map(|(key, at)| (key, wanted.tuple.values.get(at).and_then(Option::as_deref)))
+                    .collect(),
+            })
+            .collect(),
+    )
+}
+
+type TuplePairs = Json<Vec<(i32, Option<String>)>>;
+
+fn stored(pairs: Option<TuplePairs>) -> StoredTuple {
+    let (keys, values) = pairs.map(|pairs| pairs.0).unwrap_or_default().into_iter().unzip();
+    StoredTuple { keys, values }
+}
+
+/// Every tuple of the table's live files with its counts, handed on one by one; one statement,
+/// so one consistent state. Reads the table's own live files and nobody else's.
+///
+/// Returns false if that took longer than `limit`: what was handed on is incomplete then.
+pub async fn scan_live(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    table_id: i64,
+    limit: Duration,
+    mut found: impl FnMut(FoundTuple),
+) -> sqlx::Result<bool> {
+    use futures_util::TryStreamExt;
+    set_statement_timeout(connection, limit).await?;
+    // hog_data_file_live gives the table's live files, the primary key of the values theirs:
+    // neither neighbours nor ended files are read.
+    let mut rows = sqlx::query!(
+        r#"select spec_id, tuple as "tuple: TuplePairs", count(*) as "files!",
+                  count(*) filter (where has_vector) as "delete_files!",
+                  sum(record_count)::bigint as "records!",
+                  sum(file_size_bytes)::bigint as "bytes!"
+           from (select f.spec_id, f.record_count, f.file_size_bytes,
+                        (select jsonb_agg(jsonb_build_array(v.key_index, v.value)
+                                          order by v.key_index)
+                         from hog_file_partition_value v
+                         where v.catalog_id = f.catalog_id
+                           and v.data_file_id = f.data_file_id) as tuple,
+                        exists (select from hog_delete_file d
+                                where d.catalog_id = f.catalog_id
+                                  and d.data_file_id = f.data_file_id
+                                  and d.end_snapshot is null) as has_vector
+                 from hog_data_file f
+                 where f.catalog_id = $1 and f.table_id = $2 and f.end_snapshot is null) as live
+           group by spec_id, tuple"#,
+        catalog_id,
+        table_id
+    )
+    .fetch(&mut *connection);
+    let outcome = loop {
+        match rows.try_next().await {
+            Ok(Some(row)) => found(FoundTuple {
+                spec_id: row.spec_id,
+                tuple: stored(row.tuple),
+                counts: Counts {
+                    files: row.files,
+                    delete_files: row.delete_files,
+                    records: row.records,
+                    bytes: row.bytes,
+                },
+            }),
+            Ok(None) => break Ok(true),
+            Err(error) if Failure::of(&error) == Failure::StatementCancelled => break Ok(false),
+            Err(error) => break Err(error),
+        }
+    };
+    drop(rows);
+    if outcome.is_ok() {
+        set_statement_timeout(connection, Duration::from_secs(60)).await?;
+    }
+    outcome
+}
+
+/// The distinct texts at a key index, over the whole catalog, in text order; at most `limit`.
+///
+/// A loose scan: one descent of hog_file_partition_value_lookup per distinct text, however many
+/// files share it. Catalog-wide, because the values have no table id.
+pub async fn distinct_texts(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    key_index: i32,
+    limit: i64,
+) -> sqlx::Result<Vec<String>> {
+    sqlx::query_scalar!(
+        r#"with recursive texts (value) as (
+             (select value from hog_file_partition_value
+              where catalog_id = $1 and key_index = $2 and value is not null
+              order by value limit 1)
+             union all
+             select (select v.value from hog_file_partition_value v
+                     where v.catalog_id = $1 and v.key_index = $2 and v.value > t.value
+                     order by v.value limit 1)
+             from texts t where t.value is not null
+           )
+           select value as "value!" from texts where value is not null limit $3"#,
+        catalog_id,
+        key_index,
+        limit
+    )
+    .fetch_all(connection)
+    .await
+}
+
+/// The tuples of the table's live files that were written under a spec and have one of the
+/// texts at one key, with their counts.
+pub async fn tuples_with_text(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    table_id: i64,
+    spec_id: i64,
+    key_index: i32,
+    texts: &[String],
+) -> sqlx::Result<Vec<FoundTuple>> {
+    let rows = sqlx::query!(
+        r#"select tuple as "tuple: TuplePairs", count(*) as "files!",
+                  count(*) filter (where has_vector) as "delete_files!",
+                  sum(record_count)::bigint as "records!",
+                  sum(file_size_bytes)::bigint as "bytes!"
+           from (select f.record_count, f.file_size_bytes,
+                        (select jsonb_agg(jsonb_build_array(a.key_index, a.value)
+                                          order by a.key_index)
+                         from hog_file_partition_value a
+                         where a.catalog_id = f.catalog_id
+                           and a.data_file_id = f.data_file_id) as tuple,
+                        exists (select from hog_delete_file d
+                                where d.catalog_id = f.catalog_id
+                                  and d.data_file_id = f.data_file_id
+                                  and d.end_snapshot is null) as has_vector
+                 from hog_file_partition_value v
+                 join hog_data_file f
+                   on f.catalog_id = v.catalog_id and f.data_file_id = v.data_file_id
+                 where v.catalog_id = $1 and v.key_index = $4 and v.value = any($5)
+                   and f.table_id = $2 and f.spec_id = $3 and f.end_snapshot is null) as live
+           group by tuple"#,
+        catalog_id,
+        table_id,
+        spec_id,
+        key_index,
+        texts
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| FoundTuple {
+            spec_id: Some(spec_id),
+            tuple: stored(row.tuple),
+            counts: Counts {
+                files: row.files,
+                delete_files: row.delete_files,
+                records: row.records,
+                bytes: row.bytes,
+            },
+        })
+        .collect())
+}
+
+/// The live files of the tuples, as (file id, index into `tuples`), oldest id first; at most
+/// `limit` of them.
+///
+/// The lookup index finds the files by the value at `lead` (a position in every tuple whose
+/// value is not null), then each file's whole tuple is compared.
+pub async fn files_of(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    table_id: i64,
+    tuples: &[TupleOfSpec],
+    lead: &[usize],
+    limit: i64,
+) -> sqlx::Result<Vec<(i64, i32)>> {
+    let lead_of = |wanted: &TupleOfSpec, position: usize| {
+        let tuple = &wanted.tuple;
+        (tuple.keys.get(position).copied(), tuple.values.get(position).cloned().flatten())
+    };
+    let (lead_keys, lead_values): (Vec<Option<i32>>, Vec<Option<String>>) =
+        tuples.iter().zip(lead).map(|(tuple, position)| lead_of(tuple, *position)).unzip();
+    let rows = sqlx::query!(
+        r#"select f.data_file_id, (w.ordinal - 1)::int as "tuple_no!"
+           from rows from (jsonb_array_elements($3), unnest($4::int[]), unnest($5::text[]))
+                  with ordinality as w (item, lead_key, lead_value, ordinal)
+           join hog_file_partition_value v
+             on v.catalog_id = $1 and v.key_index = w.lead_key and v.value = w.lead_value
+           join hog_data_file f
+             on f.catalog_id = v.catalog_id and f.data_file_id = v.data_file_id
+           where f.table_id = $2 and f.end_snapshot is null
+             and f.spec_id = (w.item ->> 'spec_id')::bigint
+             and (select jsonb_agg(jsonb_build_array(a.key_index, a.value) order by a.key_index)
+                  from hog_file_partition_value a
+                  where a.catalog_id = f.catalog_id and a.data_file_id = f.data_file_id)
+                 = w.item -> 'tuple'
+           order by f.data_file_id
+           limit $6"#,
+        catalog_id,
+        table_id,
+        wanted(tuples) as _,
+        &lead_keys as &[Option<i32>],
+        &lead_values as &[Option<String>],
+        limit
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.data_file_id, row.tuple_no)).collect())
+}
+
+async fn set_statement_timeout(connection: &mut PgConnection, limit: Duration) -> sqlx::Result<()> {
+    let statement = format!("set statement_timeout = {}", limit.as_millis().max(1));
+    // Only a number is put in.
+    sqlx::raw_sql(AssertSqlSafe(statement)).execute(connection).await?;
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! The one mapper from SQLSTATE to what it means for us.
+
+/// What a database error means for the work that met it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// 55P03: a lock was not had in time, or at once where NOWAIT was asked.
+    LockNotAvailable,
+    /// 57014: the statement ran into `statement_timeout`, or was cancelled by an operator.
+    StatementCancelled,
+    /// 40P01 or 40001: the server chose us as the victim; the same work may be tried again.
+    TryAgain,
+    /// 3F000, 42P01, 42703: a schema, table or column is not there.
+    MissingObject,
+    /// 42501: the role may not.
+    NotPermitted,
+    /// 28*, 3D000, 57P0*, 08*, a broken or refused connection: no session.
+    ConnectionLost,
+    /// Anything else.
+    Other,
+}
+
+impl Failure {
+    /// Classifies an error of sqlx.
+    pub fn of(error: &sqlx::Error) -> Self {
+        match error {
+            sqlx::Error::Database(database) => {
+                Self::of_sqlstate(database.code().as_deref().unwrap_or_default())
+            }
+            sqlx::Error::Io(_)
+            | sqlx::Error::Tls(_)
+            | sqlx::Error::PoolTimedOut
+            | sqlx::Error::PoolClosed
+            | sqlx::Error::WorkerCrashed => Self::ConnectionLost,
+            // A connection that broke in the middle of a message reports what it misread.
+            sqlx::Error::Protocol(_) => Self::ConnectionLost,
+            _ => Self::Other,
+        }
+    }
+
+    fn of_sqlstate(code: &str) -> Self {
+        match code {
+            "55P03" => Self::LockNotAvailable,
+            "57014" => Self::StatementCancelled,
+            "40P01" | "40001" => Self::TryAgain,
+            "3F000" | "42P01" | "42703" => Self::MissingObject,
+            "42501" => Self::NotPermitted,
+            // 25P03 ends a session that sat idle in its transaction; 53300 and 57P03 are a
+            // server that takes nobody in at the moment.
+            "25P03" | "53300" | "3D000" => Self::ConnectionLost,
+            _ if code.starts_with("08") || code.starts_with("57P") || code.starts_with("28") => {
+                Self::ConnectionLost
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sqlstates() {
+        for (code, expected) in [
+            ("55P03", Failure::LockNotAvailable),
+            ("57014", Failure::StatementCancelled),
+            ("40P01", Failure::TryAgain),
+            ("40001", Failure::TryAgain),
+            ("42P01", Failure::MissingObject),
+            ("3F000", Failure::MissingObject),
+            ("42501", Failure::NotPermitted),
+            ("57P01", Failure::ConnectionLost),
+            ("57P03", Failure::ConnectionLost),
+            ("25P03", Failure::ConnectionLost),
+            ("08006", Failure::ConnectionLost),
+            ("28P01", Failure::ConnectionLost),
+            ("23505", Failure::Other),
+            ("", Failure::Other),
+        ] {
+            assert_eq!(Failure::of_sqlstate(code), expected, "{code}");
+        }
+        assert_eq!(Failure::of(&sqlx::Error::RowNotFound), Failure::Other);
+    }
+}

@@ -1,0 +1,89 @@
+//! What is looked at first under the commit lock.
+
+use serde_json::Value;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+/// The catalog, the table and its policies as they are under the commit lock.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnderLock {
+    /// The newest snapshot.
+    pub head: i64,
+    /// The table's incarnation; `None` where its row is gone.
+    pub table_uuid: Option<Uuid>,
+    /// The table's names; `None` where it is not live (dropped, or its namespace is).
+    pub live_as: Option<(String, String)>,
+    /// False for a packed table.
+    pub is_parquet: bool,
+    /// The property `partition_retention`.
+    pub property: Option<Value>,
+    /// The revisions of our policy rows, by source.
+    pub stored_revision: Option<i64>,
+    /// The revision of the property's mirror, `None` where there is none or it is not followed.
+    pub property_revision: Option<i64>,
+}
+
+/// The bounds of a hold, enforced by the server from here on: no row lock is waited for longer
+/// than `row_lock_ms`, no statement runs longer than `hold_ms`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HoldBounds {
+    /// `drop.row_lock_timeout`.
+    pub row_lock_ms: i64,
+    /// `drop.max_hold`.
+    pub hold_ms: i64,
+}
+
+/// Reads all of it in one round trip, sets the bounds for the statements that follow, and locks
+/// the policy rows `FOR SHARE NOWAIT`: a writer of policies waits until our transaction ends,
+/// and one that is writing at this moment fails us with SQLSTATE 55P03.
+///
+/// `None` if the catalog is gone. The commit lock must be held.
+pub async fn read_under_lock(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    table_id: i64,
+    bounds: HoldBounds,
+) -> sqlx::Result<Option<UnderLock>> {
+    let row = sqlx::query!(
+        r#"with policies as materialized (
+             select source, revision, problem from tailrace.policy
+             where catalog_id = $1 and table_id = $2
+             order by source
+             for share nowait
+           )
+           select c.last_snapshot_id as head,
+                  t.table_uuid as "table_uuid?",
+                  n.name as "namespace?", v.name as "table?",
+                  coalesce(to_jsonb(t) ->> 'file_format', 'parquet') = 'parquet' as "is_parquet!",
+                  to_jsonb(v) -> 'properties' -> 'partition_retention' as property,
+                  (select revision from policies where source = 'stored') as stored_revision,
+                  (select revision from policies where source = 'property' and problem is null)
+                    as property_revision,
+                  set_config('lock_timeout', $3::bigint::text, true) as "lock_timeout",
+                  set_config('statement_timeout', $4::bigint::text, true) as "statement_timeout"
+           from hog_catalog c
+           left join hog_table t on t.catalog_id = c.catalog_id and t.table_id = $2
+           left join hog_table_version v
+             on v.catalog_id = t.catalog_id and v.table_id = t.table_id
+            and v.end_snapshot is null and t.dropped_snapshot is null
+           left join hog_namespace n
+             on n.catalog_id = v.catalog_id and n.namespace_id = v.namespace_id
+            and not n.dropped
+           where c.catalog_id = $1"#,
+        catalog_id,
+        table_id,
+        bounds.row_lock_ms,
+        bounds.hold_ms
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(|row| UnderLock {
+        head: row.head,
+        table_uuid: row.table_uuid,
+        live_as: row.namespace.zip(row.table),
+        is_parquet: row.is_parquet,
+        property: row.property.filter(|value| !value.is_null()),
+        stored_revision: row.stored_revision,
+        property_revision: row.property_revision,
+    }))
+}

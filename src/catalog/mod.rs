@@ -1,0 +1,14 @@
+//! The only place that knows the `hog_*` tables: identities, specs, discovery, the commit lock
+//! and tail, and what this server has. SQL finds them through the session's search_path (see
+//! [`connect`]), for they may live in any schema; our own objects are always `tailrace.*`.
+
+pub mod clock;
+pub mod commit_lock;
+pub mod connect;
+pub mod discovery;
+pub mod failure;
+pub mod guard;
+pub mod purge;
+pub mod shape;
+pub mod tables;
+pub mod tail;

@@ -1,0 +1,42 @@
+//! Rows of ours that nothing stands behind any more.
+
+use std::time::Duration;
+
+use sqlx::PgConnection;
+
+/// Purges rows that name a table or a catalog which is gone, and history older than
+/// `history_keep`.
+///
+/// A dropped table keeps its rows until the server has retired it: they mean nothing by then,
+/// but tell that a policy was left behind.
+pub async fn purge(connection: &mut PgConnection, history_keep: Duration) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"delete from tailrace.policy x where not exists (
+             select from hog_table t
+             where t.catalog_id = x.catalog_id and t.table_id = x.table_id)"#
+    )
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query!(
+        r#"delete from tailrace.spec_copy x where not exists (
+             select from hog_table t
+             where t.catalog_id = x.catalog_id and t.table_id = x.table_id)"#
+    )
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query!(
+        r#"delete from tailrace.source_column_type x where not exists (
+             select from hog_table t
+             where t.catalog_id = x.catalog_id and t.table_id = x.table_id)"#
+    )
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query!(
+        r#"delete from tailrace.drop_history
+           where dropped_at < clock_timestamp() - make_interval(secs => $1)"#,
+        history_keep.as_secs_f64()
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

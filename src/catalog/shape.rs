@@ -1,0 +1,242 @@
+//! What a table looks like: its live columns and spec, and the book of every spec it ever had.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use sqlx::PgConnection;
+
+use crate::window::{SpecBook, SpecField};
+
+/// A live column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Stable across renames.
+    pub field_id: i64,
+    /// Its name within its parent.
+    pub name: String,
+    /// `hog_column.col_type`.
+    pub col_type: String,
+    /// The enclosing struct, list or map.
+    pub parent_field_id: Option<i64>,
+}
+
+/// The live columns and the live partition spec of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableShape {
+    /// Every live column, nested ones included.
+    pub columns: Vec<Column>,
+    /// The live spec and its fields by key index, if the table has one.
+    pub live_spec: Option<(i64, Vec<SpecField>)>,
+}
+
+impl TableShape {
+    /// The leaf column at a dotted path, through structs only: a list or map has many values a
+    /// row and cannot be the source of a partition field.
+    pub fn leaf_by_path(&self, path: &str) -> Option<&Column> {
+        let mut parent = None;
+        let mut parts = path.split('.').peekable();
+        while let Some(name) = parts.next() {
+            let column = self
+                .columns
+                .iter()
+                .find(|column| column.parent_field_id == parent && column.name == name)?;
+            let nested = matches!(column.col_type.as_str(), "struct" | "list" | "map");
+            match parts.peek() {
+                None if !nested => return Some(column),
+                Some(_) if column.col_type == "struct" => parent = Some(column.field_id),
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// The live spec's fields; empty for an unpartitioned table.
+    pub fn live_spec_fields(&self) -> &[SpecField] {
+        self.live_spec.as_ref().map_or(&[], |(_, fields)| fields)
+    }
+
+    /// A partition field as a person writes it: `day(timestamp)`, `bucket(16, id)`.
+    pub fn describe_field(&self, field: &SpecField) -> String {
+        let column = self.path_of(field.source_field_id);
+        match field.transform_param {
+            Some(param) => format!("{}({param}, {column})", field.transform),
+            None => format!("{}({column})", field.transform),
+        }
+    }
+
+    /// The dotted path of a live column, or its id where it is no longer live.
+    pub fn path_of(&self, field_id: i64) -> String {
+        let mut names = Vec::new();
+        let mut next = Some(field_id);
+        while let Some(id) = next {
+            // A column nested deeper than there are columns would be a cycle in damaged rows.
+            let found = self.columns.iter().find(|column| column.field_id == id);
+            let (Some(column), true) = (found, names.len() <= self.columns.len()) else {
+                return format!("field {field_id}");
+            };
+            names.push(column.name.as_str());
+            next = column.parent_field_id;
+        }
+        names.reverse();
+        names.join(".")
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct FieldRow {
+    key_index: i32,
+    source_field_id: i64,
+    transform: String,
+    transform_param: Option<i32>,
+}
+
+impl From<FieldRow> for SpecField {
+    fn from(row: FieldRow) -> Self {
+        SpecField {
+            key_index: row.key_index,
+            source_field_id: row.source_field_id,
+            transform: row.transform,
+            transform_param: row.transform_param,
+        }
+    }
+}
+
+/// Reads the live columns and the live spec.
+pub async fn table_shape(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    table_id: i64,
+) -> sqlx::Result<TableShape> {
+    let columns = sqlx::query_as!(
+        Column,
+        r#"select field_id, name, col_type, parent_field_id from hog_column
+           where catalog_id = $1 and table_id = $2 and end_snapshot is null
+           order by field_id"#,
+        catalog_id,
+        table_id
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    let live_spec = sqlx::query_scalar!(
+        r#"select spec_id from hog_partition_spec
+           where catalog_id = $1 and table_id = $2 and end_snapshot is null
+           order by begin_snapshot desc limit 1"#,
+        catalog_id,
+        table_id
+    )
+    .fetch_optional(&mut *connection)
+    .await?;
+    let live_spec = match live_spec {
+        None => None,
+        Some(spec_id) => {
+            let fields = sqlx::query_as!(
+                SpecField,
+                r#"select key_index, source_field_id, transform, transform_param
+                   from hog_partition_field
+                   where catalog_id = $1 and table_id = $2 and spec_id = $3
+                   order by key_index"#,
+                catalog_id,
+                table_id,
+                spec_id
+            )
+            .fetch_all(&mut *connection)
+            .await?;
+            Some((spec_id, fields))
+        }
+    };
+    Ok(TableShape { columns, live_spec })
+}
+
+/// Everything known of the table's specs: what the catalog has, and our copies of what it
+/// deleted.
+pub async fn spec_book(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    table_id: i64,
+) -> sqlx::Result<SpecBook> {
+    let specs = sqlx::query!(
+        r#"select s.spec_id as "spec_id!",
+                  coalesce(jsonb_agg(jsonb_build_object(
+                      'key_index', f.key_index, 'source_field_id', f.source_field_id,
+                      'transform', f.transform, 'transform_param', f.transform_param)
+                    order by f.key_index) filter (where f.key_index is not null), '[]'
+                  ) as "fields!: sqlx::types::Json<Vec<FieldRow>>"
+           from hog_partition_spec s
+           left join hog_partition_field f using (catalog_id, table_id, spec_id)
+           where s.catalog_id = $1 and s.table_id = $2
+           group by s.spec_id
+           union all
+           select spec_id, fields from tailrace.spec_copy
+           where catalog_id = $1 and table_id = $2"#,
+        catalog_id,
+        table_id
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    let mut book = SpecBook::default();
+    for row in specs {
+        book.specs
+            .entry(row.spec_id)
+            .or_insert_with(|| row.fields.0.into_iter().map(SpecField::from).collect());
+    }
+    let types = sqlx::query!(
+        r#"select field_id as "field_id!", col_type as "col_type!" from hog_column
+           where catalog_id = $1 and table_id = $2
+           union
+           select field_id, col_type from tailrace.source_column_type
+           where catalog_id = $1 and table_id = $2"#,
+        catalog_id,
+        table_id
+    )
+    .fetch_all(connection)
+    .await?;
+    let mut column_types: BTreeMap<i64, BTreeSet<String>> = BTreeMap::new();
+    for row in types {
+        column_types.entry(row.field_id).or_default().insert(row.col_type);
+    }
+    book.column_types = column_types;
+    Ok(book)
+}
+
+/// Copies every spec of the catalog's tables, and the types of their source columns, that we
+/// have no copy of yet. Writes nothing where nothing is new.
+///
+/// All tables, not only those with a policy: a policy that is set later must know the specs
+/// that the server has deleted by then.
+pub async fn copy_specs(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"insert into tailrace.spec_copy (catalog_id, table_id, spec_id, fields)
+           select s.catalog_id, s.table_id, s.spec_id,
+                  coalesce(jsonb_agg(jsonb_build_object(
+                      'key_index', f.key_index, 'source_field_id', f.source_field_id,
+                      'transform', f.transform, 'transform_param', f.transform_param)
+                    order by f.key_index) filter (where f.key_index is not null), '[]')
+           from hog_partition_spec s
+           left join hog_partition_field f using (catalog_id, table_id, spec_id)
+           where s.catalog_id = $1
+             and not exists (select from tailrace.spec_copy c
+                             where c.catalog_id = s.catalog_id and c.table_id = s.table_id
+                               and c.spec_id = s.spec_id)
+           group by s.catalog_id, s.table_id, s.spec_id
+           on conflict do nothing"#,
+        catalog_id
+    )
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query!(
+        r#"insert into tailrace.source_column_type (catalog_id, table_id, field_id, col_type)
+           select distinct c.catalog_id, c.table_id, c.field_id, c.col_type
+           from hog_partition_field f
+           join hog_column c on c.catalog_id = f.catalog_id and c.table_id = f.table_id
+                            and c.field_id = f.source_field_id
+           where f.catalog_id = $1
+             and not exists (select from tailrace.source_column_type t
+                             where t.catalog_id = c.catalog_id and t.table_id = c.table_id
+                               and t.field_id = c.field_id and t.col_type = c.col_type)
+           on conflict do nothing"#,
+        catalog_id
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Which catalogs and tables there are, and whether a table is one that we may touch.
+
+use serde_json::Value;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+/// A catalog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Catalog {
+    /// Its key.
+    pub catalog_id: i64,
+    /// Its unique name.
+    pub name: String,
+}
+
+/// Which table is meant: the id finds the rows, the uuid proves the incarnation, the names
+/// are those that it had when it was looked up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableIdentity {
+    /// The catalog's key.
+    pub catalog_id: i64,
+    /// The catalog's name.
+    pub catalog: String,
+    /// The table's key within the catalog.
+    pub table_id: i64,
+    /// The table's incarnation.
+    pub table_uuid: Uuid,
+    /// The namespace's name.
+    pub namespace: String,
+    /// The table's name.
+    pub table: String,
+}
+
+/// A live table as the catalog shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveTable {
+    /// Which it is.
+    pub identity: TableIdentity,
+    /// The property `partition_retention` as it stands, if it is set.
+    pub property: Option<Value>,
+    /// False for the packed tables that some servers know (`hog_table.file_format`): they have
+    /// no partition specs and must be left alone.
+    pub is_parquet: bool,
+}
+
+/// Every catalog of the database, by name.
+pub async fn catalogs(connection: &mut PgConnection) -> sqlx::Result<Vec<Catalog>> {
+    sqlx::query_as!(Catalog, "select catalog_id, name from hog_catalog order by name")
+        .fetch_all(connection)
+        .await
+}
+
+/// The live tables of a catalog that have a policy row of ours or the property, or all of
+/// them; by namespace and name.
+///
+/// `properties` and `file_format` are read through `to_jsonb`, for servers before V11 lack the
+/// one and most servers lack the other.
+pub async fn live_tables(
+    connection: &mut PgConnection,
+    catalog: &Catalog,
+    governed_only: bool,
+) -> sqlx::Result<Vec<LiveTable>> {
+    let rows = sqlx::query!(
+        r#"select t.table_id, t.table_uuid, n.name as namespace, v.name as "table",
+                  to_jsonb(v) -> 'properties' -> 'partition_retention' as property,
+                  coalesce(to_jsonb(t) ->> 'file_format', 'parquet') = 'parquet' as "is_parquet!"
+           from hog_table_version v
+           join hog_table t on t.catalog_id = v.catalog_id and t.table_id = v.table_id
+           join hog_namespace n
+             on n.catalog_id = v.catalog_id and n.namespace_id = v.namespace_id
+           where v.catalog_id = $1 and v.end_snapshot is null
+             and t.dropped_snapshot is null and not n.dropped
+             and (not $2 or to_jsonb(v) -> 'properties' ? 'partition_retention'
+                  or exists (select from tailrace.policy p
+                             where p.catalog_id = t.catalog_id and p.table_id = t.table_id
+                               and p.table_uuid = t.table_uuid))
+           order by n.name, v.name"#,
+        catalog.catalog_id,
+        governed_only
+    )
+    .fetch_all(connection)
+    .await?;
+    let table = |row: (i64, Uuid, String, String)| TableIdentity {
+        catalog_id: catalog.catalog_id,
+        catalog: catalog.name.clone(),
+        table_id: row.0,
+        table_uuid: row.1,
+        namespace: row.2,
+        table: row.3,
+    };
+    Ok(rows
+        .into_iter()
+        .map(|row| LiveTable {
+            identity: table((row.table_id, row.table_uuid, row.namespace, row.table)),
+            property: row.property.filter(|value| !value.is_null()),
+            is_parquet: row.is_parquet,
+        })
+        .collect())
+}
+
+/// The id counter of the catalog's files: every file committed after this read has an id at
+/// or above it, for ids are allocated under the commit lock (contract, "Compaction").
+pub async fn file_id_counter(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+) -> sqlx::Result<Option<i64>> {
+    sqlx::query_scalar!("select next_file_id from hog_catalog where catalog_id = $1", catalog_id)
+        .fetch_optional(connection)
+        .await
+}

@@ -1,0 +1,265 @@
+//! The commit tail of a partition drop: the writes of the contract ("The commit tail"), and
+//! nothing else, in one statement under the commit lock.
+
+use sqlx::PgConnection;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use super::discovery::{Counts, TupleOfSpec, wanted};
+
+/// What a commit is to end.
+#[derive(Debug, Clone)]
+pub struct DropWrite<'a> {
+    /// The catalog.
+    pub catalog_id: i64,
+    /// The table.
+    pub table_id: i64,
+    /// Its incarnation, for our history.
+    pub table_uuid: Uuid,
+    /// The tuples; results refer to them by index.
+    pub tuples: &'a [TupleOfSpec],
+    /// The files that planning found: (file id, index into `tuples`).
+    pub planned: &'a [(i64, i32)],
+    /// Files with ids from here on are looked for again, under the lock: it is the id counter
+    /// that was read before planning. `None` looks for no others.
+    pub late_from: Option<i64>,
+    /// The snapshot's author.
+    pub author: &'a str,
+    /// The snapshot's message.
+    pub message: &'a str,
+    /// Finds the row of our history again when the answer to COMMIT is lost.
+    pub drop_id: Uuid,
+    /// The policy's revision, for our history.
+    pub policy_revision: Option<i64>,
+}
+
+/// What the statement wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// The new snapshot.
+    pub snapshot_id: i64,
+    /// The sums over all tuples.
+    pub counts: Counts,
+}
+
+/// Ends the files and their live vectors in a new snapshot; `None` if no file of the tuples is
+/// live, and then nothing at all was written.
+///
+/// The commit lock must be held, in a READ COMMITTED transaction. Every writer of file rows
+/// holds that lock, so what this statement's snapshot shows as live stays so; only the
+/// hydrator updates rows without it, and such a row is waited for up to the transaction's
+/// `lock_timeout` (SQLSTATE 55P03 then), its newest version is re-read, and ended.
+///
+/// The candidates are the planned files that are still live, which cannot have changed their
+/// tuple, and the files of the same tuples that came after planning: these all have ids from
+/// `late_from` on, so the primary key finds them whatever the size of the table. All parts of
+/// the statement see one state, so that nothing is ended unless the snapshot is made, and the
+/// answer is one short row: a client that stops reading cannot hold the lock by it. What each
+/// tuple gave is in our history, to be read after COMMIT.
+pub async fn write_drop(
+    connection: &mut PgConnection,
+    write: &DropWrite<'_>,
+) -> sqlx::Result<Option<Written>> {
+    let (ids, tuple_numbers): (Vec<i64>, Vec<i32>) = write.planned.iter().copied().unzip();
+    let row = sqlx::query!(
+        r#"with wanted as materialized (
+             select (ordinal - 1)::int as tuple_no, (item ->> 'spec_id')::bigint as spec_id,
+                    item -> 'tuple' as tuple
+             from jsonb_array_elements($5) with ordinality as w (item, ordinal)
+           ),
+           late as (
+             select f.data_file_id, w.tuple_no
+             from hog_data_file f
+             cross join lateral (
+               select jsonb_agg(jsonb_build_array(v.key_index, v.value) order by v.key_index) as tuple
+               from hog_file_partition_value v
+               where v.catalog_id = f.catalog_id and v.data_file_id = f.data_file_id) as t
+             join wanted w on w.spec_id = f.spec_id and w.tuple = t.tuple
+             where f.catalog_id = $1 and f.data_file_id >= $6 and f.table_id = $2
+               and f.end_snapshot is null
+           ),
+           candidates as materialized (
+             select data_file_id, tuple_no
+             from unnest($3::bigint[], $4::int[]) as p (data_file_id, tuple_no)
+             union all
+             select data_file_id, tuple_no from late
+           ),
+           bumped as (
+             update hog_catalog set last_snapshot_id = last_snapshot_id + 1
+             where catalog_id = $1
+               and exists (select from candidates c
+                           join hog_data_file f
+                             on f.catalog_id = $1 and f.data_file_id = c.data_file_id
+                           where f.table_id = $2 and f.end_snapshot is null)
+             returning last_snapshot_id as snapshot_id, schema_version
+           ),
+           snapshot as (
+             insert into hog_snapshot (catalog_id, snapshot_id, snapshot_time, schema_version,
+                                       author, commit_message)
+             select $1, snapshot_id, clock_timestamp(), schema_version, $7, $8 from bumped
+             returning snapshot_id, snapshot_time
+           ),
+           change as (
+             insert into hog_snapshot_change (catalog_id, snapshot_id, kind, object_id)
+             select $1, snapshot_id, 'table_deleted_from', $2 from snapshot
+           ),
+           ended as (
+             update hog_data_file f set end_snapshot = b.snapshot_id
+             from bumped b, candidates c
+             where f.catalog_id = $1 and f.data_file_id = c.data_file_id and f.table_id = $2
+               and f.end_snapshot is null
+             returning f.data_file_id, c.tuple_no, f.record_count, f.file_size_bytes
+           ),
+           ended_vectors as (
+             update hog_delete_file d set end_snapshot = b.snapshot_id
+             from bumped b, ended e
+             where d.catalog_id = $1 and d.data_file_id = e.data_file_id
+               and d.end_snapshot is null
+             returning e.tuple_no
+           ),
+           per_tuple as (
+             select tuple_no, sum(files)::bigint as files, sum(delete_files)::bigint as delete_files,
+                    sum(records)::bigint as records, sum(bytes)::bigint as bytes
+             from (select tuple_no, 1 as files, 0 as delete_files, record_count as records,
+                          file_size_bytes as bytes from ended
+                   union all
+                   select tuple_no, 0, 1, 0, 0 from ended_vectors) as parts
+             group by tuple_no
+           ),
+           totals as (
+             select coalesce(sum(files), 0)::bigint as files,
+                    coalesce(sum(delete_files), 0)::bigint as delete_files,
+                    coalesce(sum(records), 0)::bigint as records,
+                    coalesce(sum(bytes), 0)::bigint as bytes,
+                    coalesce(jsonb_agg(jsonb_build_object(
+                      'spec_id', w.spec_id, 'tuple', w.tuple, 'files', p.files,
+                      'delete_files', p.delete_files, 'records', p.records, 'bytes', p.bytes)
+                      order by p.tuple_no), '[]') as partitions
+             from per_tuple p join wanted w using (tuple_no)
+           ),
+           history as (
+             insert into tailrace.drop_history (catalog_id, snapshot_id, drop_id, table_id,
+                 table_uuid, policy_revision, dropped_at, files_ended, delete_files_ended,
+                 records, bytes, partitions)
+             select $1, s.snapshot_id, $9, $2, $10, $11, s.snapshot_time, t.files,
+                    t.delete_files, t.records, t.bytes, t.partitions
+             from snapshot s, totals t
+           )
+           select s.snapshot_id as "snapshot_id!", t.files as "files!",
+                  t.delete_files as "delete_files!", t.records as "records!", t.bytes as "bytes!"
+           from snapshot s, totals t"#,
+        write.catalog_id,
+        write.table_id,
+        &ids,
+        &tuple_numbers,
+        wanted(write.tuples) as _,
+        write.late_from.unwrap_or(i64::MAX),
+        write.author,
+        write.message,
+        write.drop_id,
+        write.table_uuid,
+        write.policy_revision
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(|row| Written {
+        snapshot_id: row.snapshot_id,
+        counts: Counts {
+            files: row.files,
+            delete_files: row.delete_files,
+            records: row.records,
+            bytes: row.bytes,
+        },
+    }))
+}
+
+/// Of the tuples, the indexes of those that have a live file whose row somebody else has locked
+/// at this moment; the rows of all the others are ours until the transaction ends. Waits for
+/// nothing.
+///
+/// The commit lock must be held. It costs a second write to each row, so it is for a commit
+/// that met a locked row before.
+pub async fn busy_tuples(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    table_id: i64,
+    planned: &[(i64, i32)],
+) -> sqlx::Result<Vec<i32>> {
+    let (ids, tuple_numbers): (Vec<i64>, Vec<i32>) = planned.iter().copied().unzip();
+    sqlx::query_scalar!(
+        r#"with planned as materialized (
+             select data_file_id, tuple_no
+             from unnest($3::bigint[], $4::int[]) as p (data_file_id, tuple_no)
+           ),
+           locked as materialized (
+             select f.data_file_id from planned p
+             join hog_data_file f on f.catalog_id = $1 and f.data_file_id = p.data_file_id
+             where f.table_id = $2 and f.end_snapshot is null
+             for no key update of f skip locked
+           )
+           select distinct p.tuple_no as "tuple_no!" from planned p
+           join hog_data_file f on f.catalog_id = $1 and f.data_file_id = p.data_file_id
+           where f.table_id = $2 and f.end_snapshot is null
+             and not exists (select from locked l where l.data_file_id = f.data_file_id)
+           order by 1"#,
+        catalog_id,
+        table_id,
+        &ids,
+        &tuple_numbers
+    )
+    .fetch_all(connection)
+    .await
+}
+
+/// What our history says of a drop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryRow {
+    /// The snapshot that the drop made.
+    pub snapshot_id: i64,
+    /// The sums.
+    pub counts: Counts,
+    /// What each tuple gave; tuples that gave nothing are left out.
+    pub partitions: Vec<(TupleOfSpec, Counts)>,
+}
+
+#[derive(Debug, serde::Deserialize)]
+struct PartitionRow {
+    spec_id: i64,
+    tuple: Vec<(i32, Option<String>)>,
+    #[serde(flatten)]
+    counts: Counts,
+}
+
+/// Reads the history of a drop; `None` means that it was never committed.
+pub async fn history(
+    connection: &mut PgConnection,
+    drop_id: Uuid,
+) -> sqlx::Result<Option<HistoryRow>> {
+    let row = sqlx::query!(
+        r#"select snapshot_id, files_ended, delete_files_ended, records, bytes,
+                  partitions as "partitions: Json<Vec<PartitionRow>>"
+           from tailrace.drop_history where drop_id = $1"#,
+        drop_id
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(|row| HistoryRow {
+        snapshot_id: row.snapshot_id,
+        counts: Counts {
+            files: row.files_ended,
+            delete_files: row.delete_files_ended,
+            records: row.records,
+            bytes: row.bytes,
+        },
+        partitions: row
+            .partitions
+            .0
+            .into_iter()
+            .map(|partition| {
+                let (keys, values) = partition.tuple.into_iter().unzip();
+                let tuple = crate::window::StoredTuple { keys, values };
+                (TupleOfSpec { spec_id: partition.spec_id, tuple }, partition.counts)
+            })
+            .collect(),
+    }))
+}

@@ -1,0 +1,304 @@
+//! The drop-commit itself: plan outside the lock, prove inside it.
+//!
+//! Who may commit in between, and why nothing is lost or left:
+//! - **Between planning and the grant** anybody may. An append adds files with ids from the
+//!   counter on that was read before planning: they are looked for again under the lock. A
+//!   compaction or a truncate ends planned files: only what is live is ended; its outputs have
+//!   new ids. DDL, a policy's change and a replaced table are seen by the guards.
+//! - **After the grant** nobody who writes file rows, for all of them hold the commit lock. The
+//!   guard statement and the write are READ COMMITTED statements that begin after the grant, so
+//!   they see everything that was committed before it.
+//! - **If we die** anywhere before COMMIT, the server rolls back: by the broken connection, or by
+//!   `idle_in_transaction_session_timeout` where the client is only stopped. If we die at COMMIT,
+//!   the row of our history, written in the same transaction, tells which.
+
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use uuid::Uuid;
+
+use super::request::{Attempt, DropError, DropOutcome, DropRequest, Limits, Receipt, Refusal};
+use crate::catalog::discovery::{Counts, TupleOfSpec, files_of};
+use crate::catalog::failure::Failure;
+use crate::catalog::guard::{HoldBounds, UnderLock, read_under_lock};
+use crate::catalog::tables::file_id_counter;
+use crate::catalog::tail::{DropWrite, Written, busy_tuples, history, write_drop};
+use crate::catalog::{commit_lock, tail::HistoryRow};
+
+/// How often a drop that met a locked row looks which tuples are busy and goes on without them.
+const TRIES_PAST_BUSY_ROWS: usize = 3;
+
+/// Ends every live file of the tuples and its vector in one snapshot, or does nothing.
+///
+/// Takes the catalog's commit lock for the guards and the writes: waits at most
+/// `limits.lock_timeout` for it, then holds it for three or four round trips whatever the number
+/// of tuples and files. A tuple with a row that somebody else has locked is left out (`busy`);
+/// the others go. The session must not be in a transaction.
+pub async fn drop_tuples(
+    connection: &mut PgConnection,
+    request: &DropRequest<'_>,
+    limits: &Limits,
+) -> Attempt {
+    let mut times = Times::default();
+    let result = try_past_busy_rows(connection, request, limits, &mut times).await;
+    Attempt { result, lock_wait: times.wait, lock_hold: times.hold }
+}
+
+#[derive(Default)]
+struct Times {
+    wait: Duration,
+    hold: Duration,
+}
+
+/// What was found outside the lock.
+struct Plan {
+    files: Vec<(i64, i32)>,
+    late_from: Option<i64>,
+}
+
+enum Tried {
+    Written(Written, Vec<i32>),
+    Nothing(Vec<i32>),
+    Refused(Refusal),
+    /// A row that the write needed was locked for longer than the row lock timeout.
+    RowsLocked,
+}
+
+async fn try_past_busy_rows(
+    connection: &mut PgConnection,
+    request: &DropRequest<'_>,
+    limits: &Limits,
+    times: &mut Times,
+) -> Result<DropOutcome, DropError> {
+    for past_busy in 0..=TRIES_PAST_BUSY_ROWS {
+        let Some(plan) = plan(connection, request).await? else {
+            return Ok(DropOutcome::Refused(Refusal::Gone));
+        };
+        let drop_id = Uuid::new_v4();
+        let busy_first = past_busy > 0;
+        match try_once(connection, request, limits, &plan, drop_id, busy_first, times).await? {
+            Tried::RowsLocked => {}
+            Tried::Refused(refusal) => return Ok(DropOutcome::Refused(refusal)),
+            Tried::Nothing(busy) => {
+                return Ok(DropOutcome::NothingMatches { busy: indexes(&busy) });
+            }
+            Tried::Written(written, busy) => {
+                let details = read_history(connection, drop_id, request.tuples).await;
+                return Ok(DropOutcome::Dropped(Receipt {
+                    snapshot_id: written.snapshot_id,
+                    counts: written.counts,
+                    per_tuple: details
+                        .unwrap_or_else(|| vec![Counts::default(); request.tuples.len()]),
+                    busy: indexes(&busy),
+                }));
+            }
+        }
+    }
+    // Rows were locked anew each time that we looked: all of these tuples wait for the next pass.
+    Ok(DropOutcome::NothingMatches { busy: (0..request.tuples.len()).collect() })
+}
+
+/// Finds the files without any lock. The counter is read first: a file that is committed after
+/// that read has an id at or above it.
+async fn plan(
+    connection: &mut PgConnection,
+    request: &DropRequest<'_>,
+) -> sqlx::Result<Option<Plan>> {
+    let table = request.table;
+    let Some(counter) = file_id_counter(connection, table.catalog_id).await? else {
+        return Ok(None);
+    };
+    let files = files_of(
+        connection,
+        table.catalog_id,
+        table.table_id,
+        request.tuples,
+        request.lead,
+        request.most_files.unwrap_or(i64::MAX),
+    )
+    .await?;
+    // A piece of a larger tuple leaves what is newer to a later piece.
+    let is_piece = request.most_files.is_some_and(|most| files.len() as i64 >= most);
+    Ok(Some(Plan { files, late_from: (!is_piece).then_some(counter) }))
+}
+
+async fn try_once(
+    connection: &mut PgConnection,
+    request: &DropRequest<'_>,
+    limits: &Limits,
+    plan: &Plan,
+    drop_id: Uuid,
+    busy_first: bool,
+    times: &mut Times,
+) -> Result<Tried, DropError> {
+    let catalog_id = request.table.catalog_id;
+    // Explicitly READ COMMITTED: under a stricter default the first statement's snapshot would
+    // hide what is committed while we wait for the lock. Nested loops by index are right for any
+    // size of table; a hash join would read all of it under the lock.
+    let begin = format!(
+        "begin isolation level read committed read write; \
+         set local idle_in_transaction_session_timeout = '5s'; \
+         set local lock_timeout = {}; set local statement_timeout = {}; \
+         set local enable_seqscan = off; set local enable_hashjoin = off; \
+         set local enable_mergejoin = off",
+        millis(limits.lock_timeout),
+        millis(limits.lock_timeout + limits.max_hold),
+    );
+    // Only numbers are put in.
+    let mut transaction = connection.begin_with(AssertSqlSafe(begin)).await?;
+    let asked = Instant::now();
+    let locked = commit_lock::acquire(&mut transaction, catalog_id).await;
+    times.wait = asked.elapsed();
+    if let Err(error) = locked {
+        let refused = Failure::of(&error) == Failure::LockNotAvailable;
+        rollback(transaction).await;
+        return if refused { Ok(Tried::Refused(Refusal::LockNotHad)) } else { Err(error.into()) };
+    }
+    let granted = Instant::now();
+    let prepared = under_lock(&mut transaction, request, limits, plan, drop_id, busy_first).await;
+    let result = match prepared {
+        Ok(Tried::Written(written, busy)) => match transaction.commit().await {
+            Ok(()) => Ok(Tried::Written(written, busy)),
+            Err(error) => Err(DropError::AnswerLost { drop_id, error }),
+        },
+        other => {
+            rollback(transaction).await;
+            other
+        }
+    };
+    times.hold += granted.elapsed();
+    result
+}
+
+/// All that happens between grant and COMMIT: the guards in one round trip, then the write in
+/// another; after a first meeting with locked rows, one between them that finds out whose.
+async fn under_lock(
+    connection: &mut PgConnection,
+    request: &DropRequest<'_>,
+    limits: &Limits,
+    plan: &Plan,
+    drop_id: Uuid,
+    busy_first: bool,
+) -> Result<Tried, DropError> {
+    let table = request.table;
+    let bounds = HoldBounds {
+        row_lock_ms: millis(limits.row_lock_timeout),
+        hold_ms: millis(limits.max_hold),
+    };
+    let state = match read_under_lock(connection, table.catalog_id, table.table_id, bounds).await {
+        Ok(state) => state,
+        // Only the policy rows are asked for NOWAIT: somebody is writing them.
+        Err(error) if Failure::of(&error) == Failure::LockNotAvailable => {
+            return Ok(Tried::Refused(Refusal::PolicyChanged));
+        }
+        Err(error) => return Err(hold_error(error)),
+    };
+    if let Some(refusal) = refusal(request, state.as_ref()) {
+        return Ok(Tried::Refused(refusal));
+    }
+    let mut busy = Vec::new();
+    if busy_first {
+        busy = busy_tuples(connection, table.catalog_id, table.table_id, &plan.files)
+            .await
+            .map_err(hold_error)?;
+    }
+    let (tuples, planned) = without_busy(request.tuples, &plan.files, &busy);
+    let write = DropWrite {
+        catalog_id: table.catalog_id,
+        table_id: table.table_id,
+        table_uuid: table.table_uuid,
+        tuples: &tuples,
+        planned: &planned,
+        late_from: plan.late_from,
+        author: request.author,
+        message: request.message,
+        drop_id,
+        policy_revision: request.policy.as_ref().map(|policy| policy.revision),
+    };
+    match write_drop(connection, &write).await {
+        Ok(Some(written)) => Ok(Tried::Written(written, busy)),
+        Ok(None) => Ok(Tried::Nothing(busy)),
+        Err(error) if Failure::of(&error) == Failure::LockNotAvailable => Ok(Tried::RowsLocked),
+        Err(error) => Err(hold_error(error)),
+    }
+}
+
+/// The tuples that are not busy and their files, renumbered. A busy tuple is not asked for at
+/// all, so that its late files stay with it.
+fn without_busy<'a>(
+    tuples: &'a [TupleOfSpec],
+    files: &'a [(i64, i32)],
+    busy: &[i32],
+) -> (Cow<'a, [TupleOfSpec]>, Cow<'a, [(i64, i32)]>) {
+    if busy.is_empty() {
+        return (Cow::Borrowed(tuples), Cow::Borrowed(files));
+    }
+    let free: Vec<i32> = (0_i32..).take(tuples.len()).filter(|no| !busy.contains(no)).collect();
+    let free_tuples = tuples.iter().zip(0_i32..).filter(|(_, no)| free.contains(no));
+    let renumbered = |no: &i32| free.binary_search(no).ok().and_then(|at| i32::try_from(at).ok());
+    (
+        free_tuples.map(|(tuple, _)| tuple.clone()).collect(),
+        files.iter().filter_map(|(id, no)| Some((*id, renumbered(no)?))).collect(),
+    )
+}
+
+/// The guards, on what was read under the lock.
+fn refusal(request: &DropRequest<'_>, state: Option<&UnderLock>) -> Option<Refusal> {
+    let Some(state) = state else { return Some(Refusal::Gone) };
+    let table = request.table;
+    let same_incarnation = state.table_uuid == Some(table.table_uuid);
+    let same_name = state
+        .live_as
+        .as_ref()
+        .is_some_and(|(namespace, name)| *namespace == table.namespace && *name == table.table);
+    if !same_incarnation || !same_name {
+        Some(Refusal::Gone)
+    } else if !state.is_parquet {
+        Some(Refusal::NotParquet)
+    } else if request.policy.as_ref().is_some_and(|policy| !policy.holds(state)) {
+        Some(Refusal::PolicyChanged)
+    } else {
+        None
+    }
+}
+
+fn hold_error(error: sqlx::Error) -> DropError {
+    match Failure::of(&error) {
+        Failure::StatementCancelled => DropError::HoldExceeded,
+        _ => DropError::Database(error),
+    }
+}
+
+/// Lets go of the lock. If the connection is broken, the server does it.
+async fn rollback(transaction: sqlx::Transaction<'_, sqlx::Postgres>) {
+    if let Err(error) = transaction.rollback().await {
+        tracing::debug!(%error, "a rollback was not answered");
+    }
+}
+
+/// What each tuple gave, in the request's order; `None` if the connection broke after COMMIT,
+/// which takes nothing back.
+async fn read_history(
+    connection: &mut PgConnection,
+    drop_id: Uuid,
+    tuples: &[TupleOfSpec],
+) -> Option<Vec<Counts>> {
+    let row = history(connection, drop_id).await.ok().flatten()?;
+    Some(per_tuple(&row, tuples))
+}
+
+/// The history's counts in the order of the tuples.
+pub fn per_tuple(row: &HistoryRow, tuples: &[TupleOfSpec]) -> Vec<Counts> {
+    let by_tuple: std::collections::HashMap<_, _> =
+        row.partitions.iter().map(|(tuple, counts)| (tuple, *counts)).collect();
+    tuples.iter().map(|tuple| by_tuple.get(tuple).copied().unwrap_or_default()).collect()
+}
+
+fn indexes(tuple_numbers: &[i32]) -> Vec<usize> {
+    tuple_numbers.iter().filter_map(|number| usize::try_from(*number).ok()).collect()
+}
+
+fn millis(length: Duration) -> i64 {
+    i64::try_from(length.as_millis()).unwrap_or(i64::MAX).clamp(1, i32::MAX.into())
+}

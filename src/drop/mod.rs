@@ -1,0 +1,12 @@
+//! The shared drop-commit: ends every live file of the given tuples, and its deletion vector,
+//! in one snapshot. The daemon's pass and the explicit drop both end here.
+//!
+//! [`request`] says what is asked and what may come back, [`commit`] does it.
+
+pub mod commit;
+pub mod request;
+
+pub use commit::drop_tuples;
+pub use request::{
+    Attempt, DropError, DropOutcome, DropRequest, Limits, PolicyGuard, Receipt, Refusal,
+};

@@ -1,0 +1,191 @@
+//! What a drop is asked to do, and what may become of it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::catalog::discovery::{Counts, TupleOfSpec};
+use crate::catalog::guard::UnderLock;
+use crate::catalog::tables::TableIdentity;
+use crate::policy::{Policy, Source};
+
+/// What bounds a drop. All of it is enforced by the server, so that a stopped or unplugged
+/// client cannot stretch it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest wait for the commit lock.
+    pub lock_timeout: Duration,
+    /// The longest wait for one row that somebody else has locked.
+    pub row_lock_timeout: Duration,
+    /// The longest that one statement under the commit lock may take.
+    pub max_hold: Duration,
+}
+
+/// The policy that a drop acts for, as it was at planning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyGuard {
+    /// Stored, or a property.
+    pub source: Source,
+    /// The planned revision.
+    pub revision: i64,
+    /// The property's text, which must still be the same.
+    pub property_text: Option<String>,
+}
+
+impl PolicyGuard {
+    /// The guard for a policy that has a row of ours.
+    pub fn of(policy: &Policy) -> Self {
+        PolicyGuard {
+            source: policy.source,
+            revision: policy.revision,
+            property_text: policy.property_text.clone(),
+        }
+    }
+
+    /// Whether the policy that is in force under the lock is the planned one.
+    pub fn holds(&self, now: &UnderLock) -> bool {
+        match self.source {
+            Source::Stored => now.stored_revision == Some(self.revision),
+            Source::Property => {
+                now.stored_revision.is_none()
+                    && now.property_revision == Some(self.revision)
+                    && now.property == self.property_text.clone().map(Value::String)
+            }
+        }
+    }
+}
+
+/// A drop.
+#[derive(Debug, Clone)]
+pub struct DropRequest<'a> {
+    /// The table; under the lock it must still be live, the same incarnation, and called so.
+    pub table: &'a TableIdentity,
+    /// The tuples, every key of the spec in each.
+    pub tuples: &'a [TupleOfSpec],
+    /// For each tuple the position of a value that is not null, by which its files are found.
+    pub lead: &'a [usize],
+    /// The policy, if the drop acts for one.
+    pub policy: Option<PolicyGuard>,
+    /// At most this many of the oldest files are ended; `None` ends all, those that land after
+    /// planning included.
+    pub most_files: Option<i64>,
+    /// The snapshot's author.
+    pub author: &'a str,
+    /// The snapshot's message.
+    pub message: &'a str,
+}
+
+/// What a committed drop did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt {
+    /// The one snapshot that it made.
+    pub snapshot_id: i64,
+    /// The sums over all tuples.
+    pub counts: Counts,
+    /// What each tuple of the request gave, in its order.
+    pub per_tuple: Vec<Counts>,
+    /// The indexes of the tuples that were left out because somebody else had locked a row.
+    pub busy: Vec<usize>,
+}
+
+/// Why a drop gave up without having written anything. None of these is an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The commit lock was not had within `lock_timeout`.
+    LockNotHad,
+    /// The policy was changed, paused or unset since planning, or is being written right now.
+    PolicyChanged,
+    /// The table was dropped, replaced or renamed, or its catalog is gone.
+    Gone,
+    /// The table is not made of parquet files, and is left alone.
+    NotParquet,
+}
+
+/// What became of a drop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DropOutcome {
+    /// It was committed.
+    Dropped(Receipt),
+    /// No live file matches, apart from those of the busy tuples: no snapshot was made.
+    NothingMatches {
+        /// The indexes of the tuples that were left out because somebody else had locked a row.
+        busy: Vec<usize>,
+    },
+    /// It gave up.
+    Refused(Refusal),
+}
+
+/// A drop that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum DropError {
+    /// The server ended a statement that ran for longer than `max_hold`; nothing was written.
+    #[error("a statement under the commit lock ran into drop.max_hold and was rolled back whole")]
+    HoldExceeded,
+    /// The connection broke at COMMIT: the drop is whole or absent, and our history knows
+    /// which ([`crate::catalog::tail::history`] by this id).
+    #[error("the answer to COMMIT was lost ({error})")]
+    AnswerLost {
+        /// Finds the history row, if there is one.
+        drop_id: Uuid,
+        /// What the driver said.
+        error: sqlx::Error,
+    },
+    /// Anything else that the database said; nothing was written.
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+/// A drop with the times that it took of the commit lock.
+#[derive(Debug)]
+pub struct Attempt {
+    /// What became of it.
+    pub result: Result<DropOutcome, DropError>,
+    /// From asking for the commit lock until it was granted or given up; the last try counts.
+    pub lock_wait: Duration,
+    /// How long the lock was held, tries that were rolled back included.
+    pub lock_hold: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn under_lock(stored: Option<i64>, mirror: Option<i64>, property: Option<&str>) -> UnderLock {
+        UnderLock {
+            head: 1,
+            table_uuid: None,
+            live_as: None,
+            is_parquet: true,
+            property: property.map(|text| Value::String(text.to_owned())),
+            stored_revision: stored,
+            property_revision: mirror,
+        }
+    }
+
+    #[test]
+    fn the_policy_in_force_must_be_the_planned_one() {
+        let guard = |source, text: Option<&str>| PolicyGuard {
+            source,
+            revision: 5,
+            property_text: text.map(str::to_owned),
+        };
+        let (stored, property) = (guard(Source::Stored, None), guard(Source::Property, Some("a")));
+        for (now, stored_holds, property_holds) in [
+            (under_lock(Some(5), None, None), true, false),
+            (under_lock(Some(6), None, None), false, false),
+            (under_lock(None, None, None), false, false),
+            (under_lock(None, Some(5), Some("a")), false, true),
+            (under_lock(None, Some(5), Some("b")), false, false),
+            (under_lock(None, Some(5), None), false, false),
+            (under_lock(None, Some(6), Some("a")), false, false),
+            (under_lock(Some(5), Some(5), Some("a")), true, false),
+        ] {
+            assert_eq!(
+                (stored.holds(&now), property.holds(&now)),
+                (stored_holds, property_holds),
+                "{now:?}"
+            );
+        }
+    }
+}

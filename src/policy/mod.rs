@@ -1,0 +1,88 @@
+//! What a policy is ([`Policy`]), how its parts are read ([`keep`], [`field`], [`property`]) and
+//! where it is kept ([`store`]).
+
+pub mod field;
+pub mod keep;
+pub mod property;
+pub mod store;
+
+use std::fmt;
+use std::str::FromStr;
+
+use keep::Keep;
+
+/// What a policy does.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Expired partitions are dropped.
+    Enforce,
+    /// What would be dropped is logged.
+    Observe,
+    /// Nothing is looked at.
+    Paused,
+}
+
+/// Where a policy comes from. A stored one wins over a property.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// `tailrace policy set`.
+    Stored,
+    /// The table property `partition_retention`.
+    Property,
+}
+
+/// A policy in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// Where it comes from.
+    pub source: Source,
+    /// The field as written.
+    pub field: String,
+    /// The column that it means.
+    pub source_field_id: i64,
+    /// How long a partition stays after its last instant.
+    pub keep: Keep,
+    /// What it does.
+    pub mode: Mode,
+    /// Changes with every change of the policy, and is never used again. 0 for a property that
+    /// no pass has mirrored yet.
+    pub revision: i64,
+    /// The text of the property that it was read from.
+    pub property_text: Option<String>,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Enforce => "enforce",
+            Self::Observe => "observe",
+            Self::Paused => "paused",
+        })
+    }
+}
+
+impl FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "enforce" => Ok(Self::Enforce),
+            "observe" => Ok(Self::Observe),
+            "paused" => Ok(Self::Paused),
+            other => Err(format!("mode {other:?} is not one of enforce, observe, paused")),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stored => "stored",
+            Self::Property => "property",
+        })
+    }
+}

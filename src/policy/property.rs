@@ -1,0 +1,91 @@
+//! The table property `partition_retention`: a second, read-only source of policies.
+//!
+//! Its value is JSON text `{"field": "day(timestamp)", "keep": "7d"}`, optionally with
+//! `"mode"`. Whatever else it says is refused: a key that we do not know may be one that
+//! somebody relies on.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::field::FieldExpression;
+use super::keep::Keep;
+use super::store::PolicyRow;
+use super::{Mode, Policy, Source};
+use crate::catalog::shape::TableShape;
+
+/// The name of the table property.
+pub const PROPERTY: &str = "partition_retention";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PropertyText {
+    field: String,
+    keep: String,
+    #[serde(default)]
+    mode: Option<Mode>,
+}
+
+/// What the property means for a table now, given the mirror that an earlier pass left.
+///
+/// The field is bound to the column that it meant when it was first seen: the same field text
+/// follows that column through renames and spec changes, and is refused once it names another.
+/// The revision is the mirror's, 0 where the mirror says something else.
+///
+/// # Errors
+/// A sentence that says why the property is not followed.
+pub fn read(
+    value: &Value,
+    mirror: Option<&PolicyRow>,
+    shape: &TableShape,
+    min_keep: Duration,
+) -> Result<Policy, String> {
+    let refused = |reason: String| format!("table property {PROPERTY} is not followed: {reason}");
+    let Value::String(text) = value else {
+        return Err(refused("its value is not JSON text".to_owned()));
+    };
+    let parsed: PropertyText = serde_json::from_str(text)
+        .map_err(|error| refused(format!("{error}, in {}", shortened(text))))?;
+    let keep = Keep::parse(&parsed.keep)
+        .and_then(|keep| keep.at_least(min_keep))
+        .map_err(|error| refused(error.to_string()))?;
+    let expression =
+        FieldExpression::parse(&parsed.field).map_err(|error| refused(error.to_string()))?;
+    let bound = mirror.filter(|row| row.field == parsed.field);
+    let source_field_id = match bound {
+        None => expression.resolve(shape).map_err(|error| refused(error.to_string()))?,
+        Some(row) => match expression.column_id(shape) {
+            Some(other) if other != row.source_field_id => {
+                return Err(refused(format!(
+                    "field {:?} now names another column (field id {other}) than when it was first seen \
+                     (field id {}): set a policy with `tailrace policy set`, or remove the property for one pass",
+                    parsed.field, row.source_field_id
+                )));
+            }
+            _ => row.source_field_id,
+        },
+    };
+    let unchanged = mirror.filter(|row| {
+        row.property_text.as_deref() == Some(text)
+            && row.problem.is_none()
+            && row.source_field_id == source_field_id
+    });
+    Ok(Policy {
+        source: Source::Property,
+        field: parsed.field,
+        source_field_id,
+        keep,
+        mode: parsed.mode.unwrap_or(Mode::Enforce),
+        revision: unchanged.map_or(0, |row| row.revision),
+        property_text: Some(text.clone()),
+    })
+}
+
+fn shortened(text: &str) -> String {
+    const SHOWN: usize = 200;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}

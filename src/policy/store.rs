@@ -1,0 +1,193 @@
+//! Where policies are kept: `tailrace.policy`.
+//!
+//! A writer first locks the table's rows, the property's mirror among them, then writes. A drop
+//! in its commit holds them `FOR SHARE`, so a policy that has been changed, paused or unset when
+//! its writer returns is not acted upon by any commit after that; and a drop that meets a
+//! writer at work gives up at once (`policy_changed`). Writers never take the commit lock.
+
+use sqlx::{Connection, PgConnection};
+use uuid::Uuid;
+
+use super::keep::Keep;
+use super::{Policy, Source};
+use crate::catalog::tables::TableIdentity;
+
+/// A row of `tailrace.policy`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyRow {
+    /// `stored` or `property`.
+    pub source: String,
+    /// The incarnation that it is for.
+    pub table_uuid: Uuid,
+    /// As written.
+    pub field: String,
+    /// The column that it means.
+    pub source_field_id: i64,
+    /// As written.
+    pub keep: String,
+    /// The same in seconds.
+    pub keep_seconds: i64,
+    /// `enforce`, `observe` or `paused`.
+    pub mode: String,
+    /// The property's text that a mirror was read from.
+    pub property_text: Option<String>,
+    /// Why a mirror is not followed.
+    pub problem: Option<String>,
+    /// Never used twice.
+    pub revision: i64,
+    /// When it was last changed.
+    pub updated_at: chrono::DateTime<chrono::Utc>,
+    /// By whom.
+    pub updated_by: String,
+}
+
+impl PolicyRow {
+    /// The row as a policy.
+    ///
+    /// # Errors
+    /// A mode that this version does not know.
+    pub fn policy(&self) -> Result<Policy, String> {
+        Ok(Policy {
+            source: if self.source == "stored" { Source::Stored } else { Source::Property },
+            field: self.field.clone(),
+            source_field_id: self.source_field_id,
+            keep: Keep::from_stored(self.keep.clone(), self.keep_seconds),
+            mode: self.mode.parse()?,
+            revision: self.revision,
+            property_text: self.property_text.clone(),
+        })
+    }
+}
+
+/// The rows of one table: the stored policy and the property's mirror.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PolicyRows {
+    /// The stored policy.
+    pub stored: Option<PolicyRow>,
+    /// The mirror of the property.
+    pub mirror: Option<PolicyRow>,
+}
+
+/// Reads the rows of a table, of this incarnation only.
+pub async fn rows(
+    connection: &mut PgConnection,
+    table: &TableIdentity,
+) -> sqlx::Result<PolicyRows> {
+    let rows = sqlx::query_as!(
+        PolicyRow,
+        r#"select source, table_uuid, field, source_field_id, keep, keep_seconds, mode,
+                  property_text, problem, revision, updated_at, updated_by
+           from tailrace.policy where catalog_id = $1 and table_id = $2 and table_uuid = $3"#,
+        table.catalog_id,
+        table.table_id,
+        table.table_uuid
+    )
+    .fetch_all(connection)
+    .await?;
+    let mut found = PolicyRows::default();
+    for row in rows {
+        match row.source.as_str() {
+            "stored" => found.stored = Some(row),
+            _ => found.mirror = Some(row),
+        }
+    }
+    Ok(found)
+}
+
+/// Writes a policy (stored or mirrored, by its source) and returns its new revision.
+///
+/// Waits for a drop that is in its commit, as long as the session's `lock_timeout` allows.
+pub async fn put(
+    connection: &mut PgConnection,
+    table: &TableIdentity,
+    policy: &Policy,
+    by: &str,
+) -> sqlx::Result<i64> {
+    let mut transaction = connection.begin().await?;
+    lock_rows(&mut transaction, table).await?;
+    let revision = sqlx::query_scalar!(
+        r#"insert into tailrace.policy (catalog_id, table_id, source, table_uuid, field,
+               source_field_id, keep, keep_seconds, mode, property_text, revision, updated_by)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
+               nextval('tailrace.policy_revision'), $11)
+           on conflict (catalog_id, table_id, source) do update set
+               table_uuid = excluded.table_uuid, field = excluded.field,
+               source_field_id = excluded.source_field_id, keep = excluded.keep,
+               keep_seconds = excluded.keep_seconds, mode = excluded.mode,
+               property_text = excluded.property_text, problem = null,
+               revision = excluded.revision, updated_at = clock_timestamp(),
+               updated_by = excluded.updated_by
+           returning revision"#,
+        table.catalog_id,
+        table.table_id,
+        policy.source.to_string(),
+        table.table_uuid,
+        policy.field,
+        policy.source_field_id,
+        policy.keep.text(),
+        policy.keep.seconds(),
+        policy.mode.to_string(),
+        policy.property_text,
+        by
+    )
+    .fetch_one(&mut *transaction)
+    .await?;
+    transaction.commit().await?;
+    Ok(revision)
+}
+
+/// Notes why a mirrored property is no longer followed; its binding to a column stays. Nothing
+/// happens where that is noted already, or there is no mirror.
+pub async fn note_problem(
+    connection: &mut PgConnection,
+    table: &TableIdentity,
+    problem: &str,
+) -> sqlx::Result<()> {
+    let mut transaction = connection.begin().await?;
+    lock_rows(&mut transaction, table).await?;
+    sqlx::query!(
+        r#"update tailrace.policy set problem = $4,
+               revision = nextval('tailrace.policy_revision'), updated_at = clock_timestamp()
+           where catalog_id = $1 and table_id = $2 and table_uuid = $3
+             and source = 'property' and problem is distinct from $4"#,
+        table.catalog_id,
+        table.table_id,
+        table.table_uuid,
+        problem
+    )
+    .execute(&mut *transaction)
+    .await?;
+    transaction.commit().await
+}
+
+/// Removes the stored policy or the mirror; returns whether there was one.
+pub async fn remove(
+    connection: &mut PgConnection,
+    table: &TableIdentity,
+    source: Source,
+) -> sqlx::Result<bool> {
+    let mut transaction = connection.begin().await?;
+    lock_rows(&mut transaction, table).await?;
+    let removed = sqlx::query!(
+        r#"delete from tailrace.policy where catalog_id = $1 and table_id = $2 and source = $3"#,
+        table.catalog_id,
+        table.table_id,
+        source.to_string()
+    )
+    .execute(&mut *transaction)
+    .await?;
+    transaction.commit().await?;
+    Ok(removed.rows_affected() > 0)
+}
+
+async fn lock_rows(connection: &mut PgConnection, table: &TableIdentity) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"select source from tailrace.policy where catalog_id = $1 and table_id = $2
+           order by source for update"#,
+        table.catalog_id,
+        table.table_id
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(())
+}
