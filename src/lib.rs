@@ -6,4 +6,5 @@
 //! |---|---|
 //! | [`demo`] | a private Postgres with a hoglake catalog, and stand-ins for the server's loops |
 
+pub mod config;
 pub mod demo;
