@@ -14,6 +14,7 @@ mod layers;
 mod render;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod types;
 
 use std::collections::BTreeMap;
@@ -32,7 +33,8 @@ pub use keys::{
 };
 pub use layers::LoadOptions;
 pub use render::document;
-pub use types::{Accepts, Count, Cron, SchemaName, Share, Span};
+pub use texts::{Cron, SchemaName};
+pub use types::{Accepts, Count, Share, Span};
 
 /// The time between two passes where neither `schedule.every` nor `schedule.cron` is set.
 pub const DEFAULT_EVERY: Duration = Duration::from_secs(600);

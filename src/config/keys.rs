@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::choices::{LogFilter, LogFormat, Oversize};
 use super::database_url::DatabaseUrl;
-use super::types::{Accepts, Count, Cron, DAY, MINUTE, SECOND, SchemaName, Share, Span};
+use super::texts::{Cron, SchemaName};
+use super::types::{Accepts, Count, DAY, MINUTE, SECOND, Share, Span};
 
 /// What stands in the place of a value that nobody gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
