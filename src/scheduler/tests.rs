@@ -1,3 +1,5 @@
+mod stopping;
+
 use std::sync::{Arc, Mutex};
 
 use super::*;
@@ -19,6 +21,9 @@ fn calendar() -> DateTime<Utc> {
     let origin = ORIGIN.get().expect("set by the test");
     start() + origin.elapsed()
 }
+
+/// How many seconds a pass takes, and how it ends.
+type Planned = (u64, fn() -> PassEnd);
 
 struct Bench {
     scheduler: Scheduler,
@@ -78,7 +83,7 @@ impl Bench {
     }
 
     /// Passes that take these many seconds and end so, the last one repeated.
-    fn passes(&self, plan: &'static [(u64, fn() -> PassEnd)]) -> impl Pass + 'static {
+    fn passes(&self, plan: &'static [Planned]) -> impl Pass + 'static {
         let (note, mut count) = (self.note(), 0);
         move |_stop| {
             let (seconds, end) = plan[count.min(plan.len() - 1)];
@@ -178,7 +183,9 @@ async fn jitter_delays_each_tick_anew_and_does_not_add_up() {
 
 #[tokio::test(start_paused = true)]
 async fn cron_ticks_on_the_calendar_and_collapses_what_it_missed() {
-    let mut bench = bench(Schedule::Cron("30 */5 * * * *".parse().expect("valid")));
+    let mut bench = bench(Schedule::Cron(Box::new(
+        "30 */5 * * * *".parse().expect("valid"),
+    )));
     let pass = bench.passes(&[(0, done), (601, done), (0, done)]);
     bench.run(1_300, pass).await;
     // 05:00:00, 05:00:30 (until 05:10:31, missing two), 05:15:30, 05:20:30.
@@ -265,63 +272,4 @@ async fn a_failed_pass_is_told_with_its_causes_and_waits_for_the_next_tick() {
         bench.status.borrow().last_pass_at,
         Some(start() + Duration::from_secs(11))
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn stopping_waits_for_the_pass_in_flight_and_starts_no_other() {
-    let mut bench = bench(every(10));
-    let pass = bench.passes(&[(12, done)]);
-    assert_eq!(bench.run(5, pass).await, Stopped::Cleanly);
-    assert_eq!(bench.seen(), [(0, "begin"), (12_000, "end")]);
-    assert_eq!(bench.status.borrow().state, State::Stopping);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_pass_sees_that_it_is_to_stop() {
-    let mut bench = bench(every(10));
-    let note = bench.note();
-    let pass = move |stop: CancellationToken| {
-        let note = note.clone();
-        async move {
-            stop.cancelled().await;
-            note("saw");
-            PassEnd::Done
-        }
-    };
-    assert_eq!(bench.run(5, pass).await, Stopped::Cleanly);
-    assert_eq!(bench.seen(), [(5_000, "saw")]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_grace_has_an_end() {
-    let mut bench = bench(every(10));
-    let pass = bench.passes(&[(1_000, done)]);
-    let begun = Instant::now();
-    assert_eq!(bench.run(5, pass).await, Stopped::GraceExceeded);
-    assert_eq!(begun.elapsed().as_secs(), 20);
-    assert_eq!(bench.seen(), [(0, "begin")]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn stopping_while_it_rests_takes_no_time() {
-    for pass_end in [done as fn() -> PassEnd, away] {
-        let mut bench = bench(every(600));
-        let note = bench.note();
-        let pass = move |_| {
-            note("begin");
-            async move { pass_end() }
-        };
-        let begun = Instant::now();
-        assert_eq!(bench.run(5, pass).await, Stopped::Cleanly);
-        assert_eq!(begun.elapsed().as_secs(), 5);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn told_to_stop_before_the_start_it_runs_nothing() {
-    let mut bench = bench(every(10));
-    bench.stop.cancel();
-    let pass = bench.passes(&[(0, done)]);
-    assert_eq!(bench.run(0, pass).await, Stopped::Cleanly);
-    assert_eq!(bench.seen(), []);
 }

@@ -11,14 +11,14 @@ pub enum Schedule {
     /// Ticks at a fixed distance, counted by a clock that nobody can set.
     Every(Duration),
     /// Ticks at instants of the calendar, in UTC.
-    Cron(Cron),
+    Cron(Box<Cron>),
 }
 
 impl Schedule {
     /// `schedule.cron`, else `schedule.every`, else its default.
     pub fn from_config(config: &Config) -> Self {
         match &config.schedule.cron {
-            Some(cron) => Self::Cron(cron.clone()),
+            Some(cron) => Self::Cron(Box::new(cron.clone())),
             None => Self::Every(config.every()),
         }
     }
