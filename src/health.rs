@@ -193,11 +193,6 @@ fn read(path: &Path) -> io::Result<String> {
         ));
     }
     let mut text = String::new();
-    OpenOptions::new()
-        .read(true)
-        .mode(0)
-        .open(path)?
-        .take(LONGEST)
-        .read_to_string(&mut text)?;
+    File::open(path)?.take(LONGEST).read_to_string(&mut text)?;
     Ok(text)
 }
