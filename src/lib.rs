@@ -4,7 +4,13 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`daemon`] | the tasks of `tailrace run`, their start and their end |
+//! | [`scheduler`] | when a pass runs; what follows from how it ended |
+//! | [`health`] | the heartbeat, written and read |
+//! | [`config`] | every setting, from every place that it can come from |
+//! | [`telemetry`], [`events`] | the log, and the names of what it tells |
 //! | [`demo`] | a private Postgres with a hoglake catalog, and stand-ins for the server's loops |
+//! | [`sweep`] | one pass: lease, plan, batches, pace, report |
 //! | [`drop`] | the shared drop-commit: guards, commit, receipt |
 //! | [`policy`] | what a policy is; where it is stored |
 //! | [`catalog`] | the only place that knows `hog_*` tables: identities, specs, discovery, the commit lock and tail |
@@ -13,9 +19,16 @@
 //! | [`instant`] | instants and calendar arithmetic in UTC (pure) |
 
 pub mod catalog;
+pub mod config;
+pub mod daemon;
 pub mod demo;
 pub mod drop;
+pub mod events;
+pub mod health;
 pub mod instant;
 pub mod policy;
+pub mod scheduler;
+pub mod sweep;
+pub mod telemetry;
 pub mod transform;
 pub mod window;

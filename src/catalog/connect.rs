@@ -1,37 +1,58 @@
 //! Sessions: how each of ours is set up, whatever the role's or the server's defaults are.
 
+use std::io;
+use std::time::Duration;
+
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
 
-/// Opens a session for the catalog in `schema`.
-///
-/// What is set: search_path (so that `hog_*` is found), UTC, statements of at most 60 s and
-/// idle transactions of at most 30 s as the server's own sessions have them, waits for locks
-/// of at most 10 s, writes allowed. Isolation is left alone: what depends on it names its own.
-///
-/// # Errors
-/// As the driver reports them; see [`super::failure::Failure`].
-pub async fn session(options: &PgConnectOptions, schema: &str) -> sqlx::Result<PgConnection> {
-    let mut connection = options.connect().await?;
-    let setup = format!(
-        "set search_path = {}, pg_temp; set timezone = 'UTC'; \
-         set statement_timeout = '60s'; set idle_in_transaction_session_timeout = '30s'; \
-         set lock_timeout = '10s'; set default_transaction_read_only = off",
-        quote_identifier(schema)
-    );
-    // The schema's name is quoted as an identifier; everything else is constant.
-    sqlx::raw_sql(AssertSqlSafe(setup)).execute(&mut connection).await?;
-    Ok(connection)
+/// Where the catalogs are, and how long to try to get there.
+#[derive(Debug, Clone)]
+pub struct Database {
+    /// Host, role, TLS and the rest.
+    pub options: PgConnectOptions,
+    /// The schema of the `hog_*` tables.
+    pub schema: String,
+    /// The longest that opening a session may take.
+    pub connect_timeout: Duration,
 }
 
-/// As [`session`], but unable to write anything.
-pub async fn read_only_session(
-    options: &PgConnectOptions,
-    schema: &str,
-) -> sqlx::Result<PgConnection> {
-    let mut connection = session(options, schema).await?;
-    sqlx::raw_sql("set default_transaction_read_only = on").execute(&mut connection).await?;
-    Ok(connection)
+impl Database {
+    /// Opens a session for the catalog's schema.
+    ///
+    /// What is set: search_path (so that `hog_*` is found), UTC, statements of at most 60 s and
+    /// idle transactions of at most 30 s as the server's own sessions have them, waits for locks
+    /// of at most 10 s, writes allowed. Isolation is left alone: what depends on it names its own.
+    ///
+    /// # Errors
+    /// As the driver reports them; see [`super::failure::Failure`].
+    pub async fn session(&self) -> sqlx::Result<PgConnection> {
+        self.session_with("off").await
+    }
+
+    /// As [`Self::session`], but unable to write anything.
+    pub async fn read_only_session(&self) -> sqlx::Result<PgConnection> {
+        self.session_with("on").await
+    }
+
+    async fn session_with(&self, read_only: &str) -> sqlx::Result<PgConnection> {
+        let setup = format!(
+            "set search_path = {}, pg_temp; set timezone = 'UTC'; \
+             set statement_timeout = '60s'; set idle_in_transaction_session_timeout = '30s'; \
+             set lock_timeout = '10s'; set default_transaction_read_only = {read_only}",
+            quote_identifier(&self.schema)
+        );
+        let open = async {
+            let mut connection = self.options.connect().await?;
+            // The schema's name is quoted as an identifier; everything else is constant.
+            sqlx::raw_sql(AssertSqlSafe(setup)).execute(&mut connection).await?;
+            Ok(connection)
+        };
+        tokio::time::timeout(self.connect_timeout, open).await.unwrap_or_else(|_| {
+            let waited = format!("no session within {:?}", self.connect_timeout);
+            Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, waited)))
+        })
+    }
 }
 
 /// Ends a session in good order; a session that is broken already is simply let go.

@@ -1,0 +1,96 @@
+//! Settings that choose one word of a few, and the filter of the log.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::types::{Accepts, by_text};
+
+/// An enum of words: parsed, printed and explained from one list.
+macro_rules! words {
+    ($(#[$attr:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$attr])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name { $($(#[$doc])* $variant,)+ }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                match text {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err("there is no such choice".into()),
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Self::$variant => $word,)+ })
+            }
+        }
+
+        impl Accepts for $name {
+            fn accepts() -> String {
+                format!("one of {}", [$($word),+].join(", "))
+            }
+        }
+
+        by_text!($name);
+    };
+}
+
+words! {
+    /// What a pass does with a tuple of more files than a bounded hold can end.
+    Oversize {
+        /// Several snapshots in a row, oldest files first.
+        Split = "split",
+        /// The tuple stays and is reported.
+        Skip = "skip",
+    }
+}
+
+words! {
+    /// How log lines look.
+    LogFormat {
+        /// Pretty on a terminal, JSON elsewhere.
+        Auto = "auto",
+        /// One JSON object a line.
+        Json = "json",
+        /// For human eyes.
+        Pretty = "pretty",
+    }
+}
+
+/// Which log lines are written: directives of `tracing_subscriber::EnvFilter`, all valid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogFilter(String);
+
+impl LogFilter {
+    /// The directives.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for LogFilter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        tracing_subscriber::EnvFilter::try_new(text).map_err(|why| why.to_string())?;
+        Ok(Self(text.into()))
+    }
+}
+
+impl fmt::Display for LogFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Accepts for LogFilter {
+    fn accepts() -> String {
+        "error, warn, info, debug or trace, or directives: info,tailrace::sweep=debug".into()
+    }
+}
+
+by_text!(LogFilter);

@@ -1,0 +1,135 @@
+//! The address of the database, which carries a password and must not show it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sqlx::ConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
+use url::Url;
+
+use super::types::{Accepts, by_text};
+
+/// Query parameters that the driver knows. It would log any other one with its value, and
+/// a misspelt `sslmode` would quietly mean no TLS.
+const PARAMETERS: [&str; 18] = [
+    "sslmode",
+    "ssl-mode",
+    "sslrootcert",
+    "ssl-root-cert",
+    "ssl-ca",
+    "sslcert",
+    "ssl-cert",
+    "sslkey",
+    "ssl-key",
+    "statement-cache-capacity",
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "password",
+    "application_name",
+    "options",
+];
+
+const MASK: &str = "***";
+
+/// A `postgres://` URL. [`fmt::Debug`] and [`fmt::Display`] mask its passwords, and no error
+/// repeats any part of it that can be one.
+///
+/// TLS is asked for by its parameters: `sslmode` (`disable`, `allow`, `prefer`, `require`,
+/// `verify-ca`, `verify-full`), `sslrootcert`, `sslcert`, `sslkey`, the latter three being
+/// paths of PEM files. A Unix socket is `postgres://user@localhost/db?host=/run/postgresql`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DatabaseUrl(Url);
+
+impl DatabaseUrl {
+    /// The driver's options for this URL. What it leaves out comes from libpq's `PG*`
+    /// variables and its password file.
+    pub fn connect_options(&self) -> Result<PgConnectOptions, String> {
+        PgConnectOptions::from_url(&self.0)
+            .map_err(|_| "a parameter of it cannot be understood".to_owned())
+    }
+
+    /// The URL with `***` for each secret.
+    pub fn masked(&self) -> String {
+        let mut url = self.0.clone();
+        if url.password().is_some() {
+            // Only refused for a URL that cannot have credentials, and this one has.
+            let _ = url.set_password(Some(MASK));
+        }
+        if let Some(query) = self.0.query() {
+            let shown: Vec<String> = query.split('&').map(mask_parameter).collect();
+            url.set_query(Some(&shown.join("&")));
+        }
+        url.into()
+    }
+}
+
+/// `sslkey` may carry the key itself instead of a path.
+fn mask_parameter(pair: &str) -> String {
+    let Some((name, value)) = url::form_urlencoded::parse(pair.as_bytes()).next() else {
+        return String::new();
+    };
+    let secret = match &*name {
+        "password" => true,
+        "sslkey" | "ssl-key" => value.contains("PRIVATE"),
+        _ => false,
+    };
+    if secret { format!("{name}={MASK}") } else { pair.to_owned() }
+}
+
+impl FromStr for DatabaseUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
+            return Err("it does not start with postgres://".into());
+        }
+        let url = Url::parse(text).map_err(|why| {
+            format!(
+                "it is not a URL ({why}); write special characters of a name or a password as \
+                 %XX, such as %40 for @"
+            )
+        })?;
+        if url.fragment().is_some() {
+            return Err("it has a # in it: write %23".into());
+        }
+        for (name, value) in url.query_pairs() {
+            let known = PARAMETERS.contains(&&*name)
+                || name.strip_prefix("options[").is_some_and(|rest| rest.ends_with(']'));
+            if !known {
+                // With an unescaped ? in a password, the name is a piece of it.
+                let plain = name.chars().all(|c| c.is_ascii_lowercase() || "_-".contains(c));
+                let name = if plain { format!(" {name:?}") } else { String::new() };
+                return Err(format!("it has a parameter{name} that nobody knows"));
+            }
+            if matches!(&*name, "sslmode" | "ssl-mode") && value.parse::<PgSslMode>().is_err() {
+                return Err(format!("{name} cannot be {value:?}"));
+            }
+        }
+        let url = Self(url);
+        url.connect_options()?;
+        Ok(url)
+    }
+}
+
+impl fmt::Display for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.masked())
+    }
+}
+
+impl fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DatabaseUrl({})", self.masked())
+    }
+}
+
+impl Accepts for DatabaseUrl {
+    fn accepts() -> String {
+        "postgres://user:password@host:5432/database?sslmode=verify-full&sslrootcert=ca.pem".into()
+    }
+}
+
+by_text!(DatabaseUrl);

@@ -1,0 +1,177 @@
+//! Every setting: its name, its help, its type with the range, and its default, each in
+//! this one place. `config/default.toml` is this list in TOML, and a test holds it to that.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::choices::{LogFilter, LogFormat, Oversize};
+use super::database_url::DatabaseUrl;
+use super::texts::{Cron, SchemaName};
+use super::types::{Accepts, Count, DAY, MINUTE, SECOND, Share, Span};
+
+/// What stands in the place of a value that nobody gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preset {
+    /// This TOML value.
+    Default(&'static str),
+    /// Nothing; this TOML value is an example of what could stand there.
+    Unset(&'static str),
+}
+
+/// A setting, as help and error messages speak of it.
+#[derive(Debug)]
+pub struct Key {
+    /// The table of the TOML file that it is in.
+    pub section: &'static str,
+    /// Its name in that table.
+    pub name: &'static str,
+    /// What it does, one line of text each.
+    pub help: &'static [&'static str],
+    /// Its default.
+    pub preset: Preset,
+    /// A phrase that says what it can be.
+    pub accepts: fn() -> String,
+}
+
+impl Key {
+    /// `section.name`
+    pub fn path(&self) -> String {
+        format!("{}.{}", self.section, self.name)
+    }
+
+    /// The environment variable that sets it.
+    pub fn variable(&self) -> String {
+        format!("TAILRACE__{}__{}", self.section.to_uppercase(), self.name.to_uppercase())
+    }
+
+    /// Whether no message may repeat its value.
+    pub fn is_secret(&self) -> bool {
+        self.section == "database" && self.name == "url"
+    }
+}
+
+macro_rules! settings {
+    ($($(#[doc = $about:literal])* $section:ident = $table:literal {
+        $($(#[doc = $help:literal])* $name:ident: $type:ty = $preset:ident($toml:expr),)*
+    })*) => {
+        $(
+            $(#[doc = $about])*
+            #[derive(Debug, Clone, Deserialize, Serialize)]
+            #[serde(deny_unknown_fields)]
+            pub struct $section {
+                $($(#[doc = $help])* pub $name: $type,)*
+            }
+        )*
+
+        /// Every setting, in the order of the file.
+        pub static KEYS: &[Key] = &[$($(Key {
+            section: $table,
+            name: stringify!($name),
+            help: &[$($help),*],
+            preset: Preset::$preset(stringify!($toml)),
+            accepts: <$type as Accepts>::accepts,
+        },)*)*];
+
+        /// Every section, with what it is about.
+        pub static SECTIONS: &[(&str, &[&str])] = &[$(($table, &[$($about),*])),*];
+    };
+}
+
+settings! {
+    /// The Postgres database that holds the catalogs.
+    Database = "database" {
+        /// Where the database is. DATABASE_URL sets it too, below TAILRACE__DATABASE__URL.
+        /// TLS is asked for by its parameters: sslmode, sslrootcert, sslcert, sslkey.
+        url: Option<DatabaseUrl> = Unset("postgres://tailrace@localhost:5432/lake?sslmode=prefer"),
+        /// A file that holds the password and nothing else; it replaces one in the URL.
+        password_file: Option<PathBuf> = Unset("/run/secrets/tailrace-password"),
+        /// The schema of the server's hog_* tables. Recorded by the first migration; another
+        /// one is refused afterwards.
+        schema: SchemaName = Default("public"),
+        /// How long to wait for a connection.
+        connect_timeout: Span<100, { 5 * MINUTE }> = Default("10s"),
+        /// Whether the daemon brings its own schema up to date when it starts.
+        migrate_on_start: bool = Default(true),
+    }
+
+    /// When a pass runs. Give every or cron, not both; with neither, every is 10m.
+    Schedule = "schedule" {
+        /// From the start of one pass to the start of the next.
+        every: Option<Span<SECOND, { 30 * DAY }>> = Unset("10m"),
+        /// The instants at which a pass starts, in UTC.
+        cron: Option<Cron> = Unset("0 */10 * * * *"),
+        /// The upper bound of a random delay, added anew to each tick, so that many daemons
+        /// do not all start at once. Less than every.
+        jitter: Span<0, DAY> = Default("30s"),
+    }
+
+    /// How a pass works.
+    Sweep = "sweep" {
+        /// How long a commit waits for the catalog's commit lock before it gives up.
+        lock_timeout: Span<1, MINUTE> = Default("2s"),
+        /// Whole tuples are grouped into commits of at most this many files.
+        max_files_per_commit: Count<1, 1_000_000> = Default(8000),
+        /// A larger tuple is a commit of its own up to this many files. At least
+        /// max_files_per_commit.
+        max_files_per_tuple: Count<1, 1_000_000> = Default(50000),
+        /// What happens to a tuple beyond that: "split" into several snapshots, or "skip".
+        oversize: Oversize = Default("split"),
+        /// The share of the time for which a pass may hold the commit lock: after a hold of
+        /// 1s, a duty of 0.2 pauses for 4s.
+        lock_duty: Share = Default(0.2),
+    }
+
+    /// What bounds the hold of the commit lock, enforced by Postgres.
+    Drop = "drop" {
+        /// How long a drop waits for a row that somebody else has locked; its tuple is then
+        /// busy, and the others go on. At most max_hold.
+        row_lock_timeout: Span<1, { 30 * SECOND }> = Default("500ms"),
+        /// The longest that one statement under the commit lock may take.
+        max_hold: Span<10, MINUTE> = Default("10s"),
+    }
+
+    /// Finding out what is expired.
+    Discovery = "discovery" {
+        /// The limit for counts that need a read of a whole table; beyond it they are unknown.
+        count_timeout: Span<10, { 10 * MINUTE }> = Default("5s"),
+        /// Where a table cannot be counted in that time, the distinct partition values of its
+        /// catalog are listed instead, up to this many.
+        max_values: Count<1, 10_000_000> = Default(100000),
+    }
+
+    /// What is remembered of past drops.
+    History = "history" {
+        /// How long. It is what tells of a drop whose answer was lost.
+        keep: Span<DAY, { 3650 * DAY }> = Default("90d"),
+    }
+
+    /// What protects from mistakes.
+    Guard = "guard" {
+        /// The shortest keep that a policy can have.
+        min_keep: Span<SECOND, { 365 * DAY }> = Default("1h"),
+    }
+
+    /// How the daemon stops.
+    Shutdown = "shutdown" {
+        /// How long the commit in flight may take to end after SIGTERM. What supervises the
+        /// daemon has to wait longer than that before it kills.
+        grace: Span<0, { 10 * MINUTE }> = Default("15s"),
+    }
+
+    /// What `tailrace health` looks at.
+    Health = "health" {
+        /// The heartbeat file. Unset: tailrace-health.json in the folder for temporary files.
+        file: Option<PathBuf> = Unset("/run/tailrace/health.json"),
+        /// A heartbeat older than this is a dead daemon. It is written every 5s.
+        max_age: Span<{ 10 * SECOND }, DAY> = Default("60s"),
+    }
+
+    /// Log lines, on stderr.
+    Log = "log" {
+        /// "auto" is pretty on a terminal and JSON elsewhere.
+        format: LogFormat = Default("auto"),
+        /// Which lines. RUST_LOG sets it too, below TAILRACE__LOG__FILTER.
+        filter: LogFilter = Default("info"),
+    }
+}

@@ -1,0 +1,165 @@
+//! Where settings come from: defaults, then a file, then the environment, the later
+//! ones winning. Every layer's keys are checked, also those that a later layer replaces.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use config::{FileFormat, Format, Map, Source, Value, ValueKind};
+
+use super::error::ConfigError;
+use super::keys::{KEYS, Key, Preset, SECTIONS};
+
+/// What the environment's file may be called without a folder that has it.
+const BUILT_IN: [(&str, &str); 3] = [
+    ("development", include_str!("../../config/development.toml")),
+    ("staging", include_str!("../../config/staging.toml")),
+    ("production", include_str!("../../config/production.toml")),
+];
+
+const DEFAULTS: &str = include_str!("../../config/default.toml");
+
+/// From where to load.
+#[derive(Debug, Clone, Default)]
+pub struct LoadOptions {
+    /// `--config FILE`: stands in the place of the environment's file.
+    pub file: Option<PathBuf>,
+    /// The environment variables.
+    pub env: BTreeMap<String, String>,
+    /// Where `config/` is looked for; relative paths of files start here. Empty: the working
+    /// directory.
+    pub folder: PathBuf,
+}
+
+impl LoadOptions {
+    /// From this process: its variables and its working directory.
+    pub fn from_process(file: Option<PathBuf>) -> Self {
+        // What is not Unicode cannot be a setting of ours, and PATH may well be that.
+        let env = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        Self { file, env, folder: PathBuf::new() }
+    }
+
+    /// A variable that is set and not empty.
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.env.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+}
+
+/// The values of one place by their whole key, every key being one that exists.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Layer(pub(super) Map<String, Value>);
+
+impl Layer {
+    fn set(&mut self, key: &Key, mut value: Value) {
+        // An empty text takes back what a lower layer gave to a key that may be unset.
+        let blank = matches!(&value.kind, ValueKind::String(text) if text.is_empty());
+        if blank && matches!(key.preset, Preset::Unset(_)) {
+            value.kind = ValueKind::Nil;
+        }
+        self.0.insert(key.path(), value);
+    }
+}
+
+impl Source for Layer {
+    fn clone_into_box(&self) -> Box<dyn Source + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn collect(&self) -> Result<Map<String, Value>, config::ConfigError> {
+        Ok(self.0.clone())
+    }
+}
+
+/// The layers, lowest first.
+pub(super) fn layers(options: &LoadOptions) -> Result<Vec<Layer>, ConfigError> {
+    Ok(vec![
+        from_toml("the built-in default", DEFAULTS)?,
+        environment_file(options)?,
+        from_variables(options)?,
+    ])
+}
+
+fn environment_file(options: &LoadOptions) -> Result<Layer, ConfigError> {
+    if let Some(file) = &options.file {
+        return from_file(&options.folder.join(file));
+    }
+    let name = options.variable("TAILRACE_ENV").unwrap_or("development");
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !name.chars().all(plain) {
+        return Err(ConfigError::EnvironmentName { name: name.into() });
+    }
+    let file = format!("{name}.toml");
+    if let Some(folder) = options.variable("TAILRACE_CONFIG_DIR") {
+        return from_file(&options.folder.join(folder).join(file));
+    }
+    let beside = options.folder.join("config").join(file);
+    if beside.is_file() {
+        return from_file(&beside);
+    }
+    match BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
+        Some((_, text)) => from_toml(&format!("the built-in {name}.toml"), text),
+        None => Err(ConfigError::NoEnvironment { name: name.into(), looked_at: beside }),
+    }
+}
+
+fn from_file(path: &Path) -> Result<Layer, ConfigError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::Unreadable { path: path.into(), source })?;
+    from_toml(&path.display().to_string(), &text)
+}
+
+/// Parses and checks the text of one file; `origin` is how messages call it.
+fn from_toml(origin: &str, text: &str) -> Result<Layer, ConfigError> {
+    let table = FileFormat::Toml.parse(Some(&origin.to_owned()), text).map_err(|_| {
+        // The library's own message quotes the line, which may hold a password.
+        let why = toml::from_str::<toml::Table>(text).err();
+        let at = why.as_ref().and_then(toml::de::Error::span).map_or(0, |span| span.start);
+        ConfigError::NotToml {
+            origin: origin.into(),
+            line: text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1,
+            why: why.map_or_else(|| "it is not TOML".into(), |why| why.message().into()),
+        }
+    })?;
+    let mut layer = Layer::default();
+    for (section, value) in table {
+        if !SECTIONS.iter().any(|(known, _)| *known == section) {
+            return Err(ConfigError::unknown(&section, origin));
+        }
+        let ValueKind::Table(values) = value.kind else {
+            return Err(ConfigError::NotASection { section, origin: origin.into() });
+        };
+        for (name, value) in values {
+            let path = format!("{section}.{name}");
+            let key = KEYS.iter().find(|key| key.path() == path);
+            layer.set(key.ok_or_else(|| ConfigError::unknown(&path, origin))?, value);
+        }
+    }
+    Ok(layer)
+}
+
+fn from_variables(options: &LoadOptions) -> Result<Layer, ConfigError> {
+    let mut layer = Layer::default();
+    let mut set = |key: &Key, variable: &str, text: &str| {
+        let origin = format!("the variable {variable}");
+        layer.set(key, Value::new(Some(&origin), ValueKind::String(text.into())));
+    };
+    // Those that other programs know too come first, for ours to win over them.
+    for key in KEYS {
+        let shared = match key.path().as_str() {
+            "database.url" => "DATABASE_URL",
+            "log.filter" => "RUST_LOG",
+            _ => continue,
+        };
+        if let Some(text) = options.variable(shared) {
+            set(key, shared, text);
+        }
+    }
+    for (variable, text) in &options.env {
+        if variable.starts_with("TAILRACE__") {
+            let key = KEYS.iter().find(|key| key.variable() == *variable);
+            set(key.ok_or_else(|| ConfigError::unknown_variable(variable))?, variable, text);
+        }
+    }
+    Ok(layer)
+}

@@ -1,0 +1,197 @@
+mod refusals;
+
+use std::path::Path;
+
+use super::*;
+
+/// The configuration of nobody's environment, with these variables.
+fn with(env: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    load(Path::new("/nonexistent"), None, env)
+}
+
+fn load(folder: &Path, file: Option<&str>, env: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    Config::load(&LoadOptions {
+        file: file.map(PathBuf::from),
+        env: env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+        folder: folder.into(),
+    })
+}
+
+fn refusal(env: &[(&str, &str)]) -> String {
+    with(env).expect_err("this configuration is wrong").to_string()
+}
+
+/// A folder with one file in it.
+fn folder(name: &str, text: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join(name);
+    std::fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
+    std::fs::write(path, text).expect("a file");
+    folder
+}
+
+#[test]
+fn default_toml_is_the_list_of_keys() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/default.toml");
+    if std::env::var_os("TAILRACE_BLESS").is_some() {
+        std::fs::write(&path, document()).expect("config/default.toml can be written");
+    }
+    let file = std::fs::read_to_string(path).expect("config/default.toml is there");
+    assert_eq!(file, document(), "TAILRACE_BLESS=1 cargo test --lib default_toml writes it anew");
+}
+
+#[test]
+fn every_example_of_an_unset_key_is_accepted() {
+    for key in KEYS {
+        let Preset::Unset(example) = key.preset else {
+            continue;
+        };
+        let text = example.trim_matches('"');
+        with(&[(&key.variable(), text)]).expect("what the help shows is right");
+    }
+}
+
+#[test]
+fn the_defaults_are_those_of_the_documentation() {
+    let config = with(&[("TAILRACE_ENV", "production")]).expect("valid");
+    assert_eq!(config.every(), Duration::from_secs(600));
+    assert_eq!(config.schedule.jitter.as_millis(), 30_000);
+    assert_eq!(config.database.schema.as_str(), "public");
+    assert_eq!(config.database.connect_timeout.as_millis(), 10_000);
+    assert!(config.database.migrate_on_start);
+    assert_eq!(config.sweep.lock_timeout.as_millis(), 2_000);
+    assert_eq!(config.sweep.max_files_per_commit.get(), 8_000);
+    assert_eq!(config.sweep.max_files_per_tuple.get(), 50_000);
+    assert_eq!(config.sweep.oversize, Oversize::Split);
+    assert_eq!(config.sweep.lock_duty.get(), 0.2);
+    assert_eq!(config.drop.row_lock_timeout.as_millis(), 500);
+    assert_eq!(config.drop.max_hold.as_millis(), 10_000);
+    assert_eq!(config.discovery.count_timeout.as_millis(), 5_000);
+    assert_eq!(config.guard.min_keep.as_millis(), 3_600_000);
+    assert_eq!(config.shutdown.grace.as_millis(), 15_000);
+    assert_eq!(config.health.max_age.as_millis(), 60_000);
+    assert_eq!(config.health_file().file_name().unwrap(), "tailrace-health.json");
+    assert_eq!(config.log.format, LogFormat::Json);
+    assert_eq!(config.log.filter.as_str(), "info");
+}
+
+#[test]
+fn later_layers_win() {
+    let folder = folder("config/staging.toml", "[sweep]\nlock_timeout = '3s'\nlock_duty = 1\n");
+    let staging = ("TAILRACE_ENV", "staging");
+    let file = load(folder.path(), None, &[staging]).expect("valid");
+    assert_eq!(file.sweep.lock_timeout.as_millis(), 3_000);
+    assert_eq!(file.sweep.lock_duty.get(), 1.0);
+    let replaced = "the file stands in the place of the built-in one";
+    assert_eq!(file.schedule.jitter.as_millis(), 30_000, "{replaced}");
+
+    let variable = ("TAILRACE__SWEEP__LOCK_TIMEOUT", "4s");
+    let both = load(folder.path(), None, &[staging, variable]).expect("valid");
+    assert_eq!(both.sweep.lock_timeout.as_millis(), 4_000);
+    assert_eq!(both.sweep.lock_duty.get(), 1.0);
+
+    let built_in = with(&[staging]).expect("valid");
+    assert_eq!(built_in.schedule.jitter.as_millis(), 5_000);
+}
+
+#[test]
+fn a_file_is_found_where_it_was_said_to_be() {
+    let folder = folder("etc/lake.toml", "[guard]\nmin_keep = '2h'\n");
+    let min_keep = |config: Config| config.guard.min_keep.as_millis() / 3_600_000;
+    let env = [("TAILRACE_ENV", "lake"), ("TAILRACE_CONFIG_DIR", "etc")];
+    assert_eq!(min_keep(load(folder.path(), None, &env).expect("valid")), 2);
+    assert_eq!(min_keep(load(folder.path(), Some("etc/lake.toml"), &[]).expect("valid")), 2);
+
+    let missing = load(folder.path(), Some("etc/river.toml"), &[]).expect_err("no such file");
+    assert!(missing.to_string().starts_with("cannot read the configuration file "), "{missing}");
+    let missing = load(folder.path(), None, &env[..1]).expect_err("not in ./config");
+    assert!(missing.to_string().starts_with("TAILRACE_ENV = \"lake\" has no file: "), "{missing}");
+    assert_eq!(
+        refusal(&[("TAILRACE_ENV", "../etc/passwd")]),
+        "TAILRACE_ENV = \"../etc/passwd\" cannot name a file; accepted: letters, digits, - and _"
+    );
+}
+
+#[test]
+fn database_url_yields_to_the_longer_name() {
+    let short = ("DATABASE_URL", "postgres://short/db");
+    let long = ("TAILRACE__DATABASE__URL", "postgres://long/db");
+    let url = |env: &[(&str, &str)]| with(env).expect("valid").database.url.unwrap().to_string();
+    assert_eq!(url(&[short]), "postgres://short/db");
+    assert_eq!(url(&[short, long]), "postgres://long/db");
+    let file = folder("a.toml", "[database]\nurl = 'postgres://file/db'\n");
+    let config = load(file.path(), Some("a.toml"), &[short]).expect("valid");
+    assert_eq!(config.database.url.unwrap().to_string(), "postgres://short/db");
+    assert!(with(&[("DATABASE_URL", "")]).expect("valid").database.url.is_none());
+}
+
+#[test]
+fn secrets_are_never_shown() {
+    for url in [
+        "postgres://u:hunter2@h:5433/db?sslmode=require",
+        "postgres://u@h:5433/db?sslmode=require&password=hunter2",
+        "postgres://u@h:5433/db?pass%77ord=hunter2&sslmode=require",
+        "postgres://u@h/db?sslkey=-----BEGIN%20PRIVATE%20KEY-----hunter2",
+    ] {
+        let config = with(&[("DATABASE_URL", url)]).expect("valid");
+        let shown = format!("{config:?} {:?} {}", config.database, config.render_masked());
+        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(shown.contains("***"), "{shown}");
+    }
+    for url in [
+        "mysql://u:hunter2@h/db",
+        "postgres://u:12#hunter2@h/db",
+        "postgres://u:12?hunter2=1@h/db",
+        "postgres://u:hunter2@h:port/db",
+        "postgres://u:hunter2@h/db?port=none",
+        "host=h password=hunter2",
+    ] {
+        let message = refusal(&[("DATABASE_URL", url)]);
+        let start = "database.url (the variable DATABASE_URL): ";
+        assert!(message.starts_with(start) && !message.contains("hunter2"), "{message}");
+    }
+    let message = refusal(&[("DATABASE_URL", "postgres://h/db?ssl_mode=require")]);
+    assert!(message.contains("it has a parameter \"ssl_mode\" that nobody knows"), "{message}");
+}
+
+#[test]
+fn what_is_in_force_says_where_it_came_from_and_loads_again() {
+    let config = with(&[
+        ("DATABASE_URL", "postgres://u:hunter2@h:5433/db?sslmode=verify-full&sslrootcert=ca.pem"),
+        ("TAILRACE__SWEEP__LOCK_DUTY", "0.5"),
+    ])
+    .expect("valid");
+    let text = config.render_masked();
+    let url = "url = \"postgres://u:***@h:5433/db?sslmode=verify-full&sslrootcert=ca.pem\"";
+    for line in [
+        &format!("{url} # the variable DATABASE_URL"),
+        "lock_duty = 0.5 # the variable TAILRACE__SWEEP__LOCK_DUTY",
+        "jitter = \"0s\" # the built-in development.toml",
+        "max_files_per_commit = 8000 # the built-in default",
+        "# cron is unset",
+    ] {
+        assert!(text.lines().any(|got| got == line), "{line} is not in\n{text}");
+    }
+    let folder = folder("a.toml", &text);
+    let again = load(folder.path(), Some("a.toml"), &[]).expect("valid");
+    assert_eq!(again.sweep.lock_duty.get(), 0.5);
+    assert_eq!(again.every(), config.every());
+}
+
+#[test]
+fn a_password_file_wins_over_the_url() {
+    let folder = folder("password", "s3cret with a space \r\n");
+    let file = folder.path().join("password").display().to_string();
+    let url = ("DATABASE_URL", "postgres://u:other@h/db?sslmode=require");
+    let config = with(&[url, ("TAILRACE__DATABASE__PASSWORD_FILE", &file)]).expect("valid");
+    let options = config.connect_options().expect("complete");
+    assert_eq!(options.get_username(), "u");
+    assert_eq!(options.get_database(), Some("db"));
+    assert_eq!(options.get_application_name(), Some("tailrace"));
+    assert!(matches!(options.get_ssl_mode(), sqlx::postgres::PgSslMode::Require));
+    assert_eq!(options.to_url_lossy().password(), Some("s3cret%20with%20a%20space%20"));
+
+    std::fs::write(&file, "\n").expect("written");
+    let message = config.connect_options().expect_err("empty").to_string();
+    assert_eq!(message, format!("cannot use database.password_file {file}: it is empty"));
+}

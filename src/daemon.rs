@@ -1,0 +1,139 @@
+//! `tailrace run`: the tasks of the daemon, their start and their end.
+
+mod notify;
+mod signals;
+#[cfg(test)]
+mod tests;
+
+use anyhow::{Context, anyhow};
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::events;
+use crate::health::{self, Status};
+use crate::scheduler::{Pass, Schedule, Scheduler, Stopped};
+use signals::Signals;
+
+/// Runs passes until SIGTERM or SIGINT, and returns when the one in flight has ended, at the
+/// latest after `shutdown.grace`.
+///
+/// Beside the scheduler it writes the heartbeat of `health.file`, tells systemd what it waits
+/// for (readiness, stopping, watchdog) and listens to signals. None of them looks at the
+/// database. Fails if a signal handler cannot be set, or if one of these tasks ends by itself,
+/// saying which.
+pub async fn run<P: Pass + 'static>(config: Config, pass: P) -> anyhow::Result<()> {
+    let signals = Signals::listen().context("cannot listen to SIGTERM and SIGINT")?;
+    supervise(&config, pass, signals.first()).await
+}
+
+/// What a task came back with.
+enum Ended {
+    Signal(&'static str),
+    Scheduler(Stopped),
+    Other,
+}
+
+/// The tasks, by name.
+#[derive(Default)]
+struct Tasks {
+    set: JoinSet<Ended>,
+    names: Vec<(Id, &'static str)>,
+}
+
+impl Tasks {
+    fn start<T>(&mut self, name: &'static str, task: T) -> AbortHandle
+    where
+        T: Future<Output = Ended> + Send + 'static,
+    {
+        let handle = self.set.spawn(task);
+        self.names.push((handle.id(), name));
+        handle
+    }
+
+    /// The next task that ends: its name, and what it came back with unless it panicked.
+    async fn next(&mut self) -> Option<(&'static str, anyhow::Result<Ended>)> {
+        let (id, ended) = match self.set.join_next_with_id().await? {
+            Ok((id, ended)) => (id, Ok(ended)),
+            Err(why) => (why.id(), Err(anyhow!(why))),
+        };
+        let name = self.names.iter().find(|(known, _)| *known == id);
+        Some((name.map_or("unknown", |(_, name)| *name), ended))
+    }
+}
+
+async fn supervise<P: Pass + 'static>(
+    config: &Config,
+    pass: P,
+    signal: impl Future<Output = &'static str> + Send + 'static,
+) -> anyhow::Result<()> {
+    // `stop` asks for an end of the work; `end` lets go of those who watch over it, which
+    // have to go on until the work has ended.
+    let (stop, end) = (CancellationToken::new(), CancellationToken::new());
+    let (status, watched) = watch::channel(Status::STARTING);
+    let mut tasks = Tasks::default();
+    tracing::info!(
+        event = events::DAEMON_STARTED,
+        version = env!("CARGO_PKG_VERSION"),
+        schedule = %Schedule::from_config(config),
+        "tailrace is up"
+    );
+
+    let signals = tasks.start("signals", async { Ended::Signal(signal.await) });
+    let beat = health::beat(config.health_file(), watched, end.clone());
+    tasks.start("heartbeat", ended(beat));
+    if let Some(every) = notify::watchdog_interval() {
+        tasks.start("watchdog", ended(notify::watchdog(every, end.clone())));
+    }
+    let scheduler = Scheduler::new(config, status, stop.clone());
+    tasks.start("scheduler", async { Ended::Scheduler(scheduler.run(pass).await) });
+    notify::ready();
+
+    let mut failure = None;
+    while let Some((name, came)) = tasks.next().await {
+        match came {
+            Ok(Ended::Signal(signal)) => {
+                notify::stopping();
+                tracing::info!(
+                    event = events::DAEMON_STOPPING,
+                    signal,
+                    "Stopping: no new commit starts, the one in flight ends"
+                );
+                stop.cancel();
+            }
+            Ok(Ended::Scheduler(how)) if stop.is_cancelled() => {
+                let pass_ended = how == Stopped::Cleanly;
+                tracing::info!(event = events::DAEMON_STOPPED, pass_ended, "Stopped");
+                end.cancel();
+            }
+            _ if end.is_cancelled() => {}
+            unexpected => {
+                let error = match unexpected {
+                    Err(panic) => panic.context(format!("the task {name} failed")),
+                    Ok(_) => anyhow!("the task {name} ended, which it never should"),
+                };
+                tracing::error!(
+                    event = events::TASK_EXITED,
+                    task = name,
+                    error = format!("{error:#}"),
+                    "A task ended by itself; the daemon ends with it"
+                );
+                failure.get_or_insert(error);
+                stop.cancel();
+                if name == "scheduler" {
+                    end.cancel();
+                }
+            }
+        }
+        if end.is_cancelled() {
+            signals.abort();
+        }
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+async fn ended(task: impl Future<Output = ()>) -> Ended {
+    task.await;
+    Ended::Other
+}

@@ -1,0 +1,84 @@
+//! The names of the log events: what alerts and dashboards hang on, so none changes.
+//! `docs/log-events.md` says what each means; a test holds the two and the code together.
+
+macro_rules! events {
+    ($($(#[doc = $about:literal])* $level:ident $constant:ident = $name:literal;)*) => {
+        $($(#[doc = $about])* pub const $constant: &str = $name;)*
+
+        /// Every event: its constant, its name, its level.
+        pub const ALL: &[(&str, &str, &str)] =
+            &[$((stringify!($constant), $name, stringify!($level))),*];
+    };
+}
+
+events! {
+    /// The daemon is up and runs its first pass.
+    info DAEMON_STARTED = "daemon_started";
+    /// The daemon was told to stop.
+    info DAEMON_STOPPING = "daemon_stopping";
+    /// The daemon has stopped.
+    info DAEMON_STOPPED = "daemon_stopped";
+    /// A task of the daemon ended that should not have; the daemon ends with it.
+    error TASK_EXITED = "task_exited";
+    /// The schema `tailrace` was brought up to date.
+    info MIGRATED = "migrated";
+    /// When the next pass is due.
+    debug SCHEDULE_NEXT = "schedule_next";
+    /// The heartbeat file cannot be written.
+    warn HEALTH_UNWRITABLE = "health_unwritable";
+    /// systemd cannot be told something that it waits for.
+    warn NOTIFY_FAILED = "notify_failed";
+    /// The database is away; told once until it is back.
+    error DATABASE_LOST = "database_lost";
+    /// The database is back.
+    info DATABASE_BACK = "database_back";
+    /// Host and database disagree about the time.
+    warn CLOCK_SKEW = "clock_skew";
+    /// The database's clock is behind the newest snapshot.
+    error CLOCK_BEHIND = "clock_behind";
+    /// A pass began.
+    info PASS_STARTED = "pass_started";
+    /// A pass came to its end.
+    info PASS_FINISHED = "pass_finished";
+    /// A pass could not go through.
+    error PASS_FAILED = "pass_failed";
+    /// Another daemon works on a catalog.
+    info CATALOG_SKIPPED = "catalog_skipped";
+    /// A pass is through with a table.
+    info TABLE_FINISHED = "table_finished";
+    /// What a pass would drop, were the policy enforced.
+    info TABLE_OBSERVED = "table_observed";
+    /// A table was dropped, replaced or renamed meanwhile.
+    info TABLE_GONE = "table_gone";
+    /// A table could not be worked on.
+    error TABLE_FAILED = "table_failed";
+    /// A policy cannot date one file of its table.
+    error TABLE_UNHEALTHY = "table_unhealthy";
+    /// Files that are kept for ever because nobody can tell their time.
+    warn KEPT_UNDATABLE = "kept_undatable";
+    /// A snapshot that ended expired files.
+    info DROP_COMMITTED = "drop_committed";
+    /// Somebody else has locked rows of a partition.
+    warn TUPLE_BUSY = "tuple_busy";
+    /// A partition too large for one commit goes in several.
+    info TUPLE_SPLIT = "tuple_split";
+    /// A partition too large for one commit stays.
+    error TUPLE_OVERSIZE = "tuple_oversize";
+    /// The commit lock was not had in time.
+    warn LOCK_NOT_HAD = "lock_not_had";
+    /// A policy changed, or was being changed, between planning and commit.
+    warn POLICY_CHANGED = "policy_changed";
+    /// A policy was set.
+    info POLICY_SET = "policy_set";
+    /// A policy was taken away.
+    info POLICY_UNSET = "policy_unset";
+    /// A table property became a policy, or changed one.
+    info PROPERTY_MIRRORED = "property_mirrored";
+    /// A table property is gone, and with it the policy that it was.
+    info PROPERTY_REMOVED = "property_removed";
+    /// A table property is not followed.
+    warn PROPERTY_REFUSED = "property_refused";
+}
+
+#[cfg(test)]
+mod tests;

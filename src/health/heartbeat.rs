@@ -1,0 +1,120 @@
+//! The task that writes the heartbeat.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use chrono::Utc;
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use super::{Report, Status, write};
+use crate::events;
+
+/// The time between two heartbeats.
+pub const EVERY: Duration = Duration::from_secs(5);
+
+/// Writes a heartbeat at once, every [`EVERY`] and whenever the status changes, until `end`;
+/// then takes the file away. A file that cannot be written is told once per change of that,
+/// and is no reason to stop working.
+pub async fn beat(path: PathBuf, mut status: watch::Receiver<Status>, end: CancellationToken) {
+    let mut ticks = interval(EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut told = false;
+    let mut watched = true;
+    loop {
+        tokio::select! {
+            () = end.cancelled() => break,
+            _ = ticks.tick() => {}
+            changed = status.changed(), if watched => watched = changed.is_ok(),
+        }
+        let now = *status.borrow_and_update();
+        match write_elsewhere(&path, now).await {
+            Ok(()) => told = false,
+            Err(error) if !told => {
+                told = true;
+                tracing::warn!(
+                    event = events::HEALTH_UNWRITABLE,
+                    file = %path.display(),
+                    %error,
+                    "The heartbeat cannot be written; `tailrace health` will call this daemon dead"
+                );
+            }
+            Err(_) => {}
+        }
+    }
+    // Gone already, or never written: both fine.
+    let _ = tokio::fs::remove_file(&path).await;
+}
+
+/// Off the threads of the runtime: a disk that hangs must not hang anything else.
+async fn write_elsewhere(path: &Path, status: Status) -> std::io::Result<()> {
+    let report = Report { pid: std::process::id(), written_at: Utc::now(), status };
+    let path = path.to_owned();
+    tokio::task::spawn_blocking(move || write(&path, &report)).await?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{State, check};
+    use super::*;
+    use crate::telemetry::capture;
+
+    fn state(path: &Path) -> Option<State> {
+        check(path, Duration::from_secs(3600), Utc::now()).ok().map(|found| found.status.state)
+    }
+
+    /// Lets the heartbeat run until the file says `wanted`; time stands still meanwhile.
+    async fn until(path: &Path, wanted: Option<State>) {
+        while state(path) != wanted {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn the_file_follows_the_status_and_leaves_with_the_daemon() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("health.json");
+        let (sender, receiver) = watch::channel(Status::STARTING);
+        let end = CancellationToken::new();
+        let task = tokio::spawn(beat(path.clone(), receiver, end.clone()));
+        until(&path, Some(State::Starting)).await;
+        sender.send_modify(|status| status.state = State::Pass);
+        until(&path, Some(State::Pass)).await;
+        end.cancel();
+        task.await.expect("no panic");
+        assert!(!path.exists());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_beats_without_any_change_also_when_nobody_can_change_anything_more() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("health.json");
+        let (sender, receiver) = watch::channel(Status::STARTING);
+        drop(sender);
+        let end = CancellationToken::new();
+        let task = tokio::spawn(beat(path.clone(), receiver, end.clone()));
+        until(&path, Some(State::Starting)).await;
+        for _ in 0..3 {
+            std::fs::remove_file(&path).expect("it was there");
+            tokio::time::advance(EVERY).await;
+            until(&path, Some(State::Starting)).await;
+        }
+        end.cancel();
+        task.await.expect("no panic");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_cannot_be_written_is_told_once() {
+        let log = capture::start("info");
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("missing").join("health.json");
+        let (_sender, receiver) = watch::channel(Status::STARTING);
+        let end = CancellationToken::new();
+        let task = tokio::spawn(beat(path, receiver, end.clone()));
+        tokio::time::sleep(EVERY * 10).await;
+        end.cancel();
+        task.await.expect("no panic");
+        assert_eq!(log.events(), ["health_unwritable"]);
+    }
+}

@@ -1,0 +1,69 @@
+//! When the next tick is, without a clock of its own.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::config::{Config, Cron};
+
+/// The rule by which ticks follow each other.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Schedule {
+    /// Ticks at a fixed distance, counted by a clock that nobody can set.
+    Every(Duration),
+    /// Ticks at instants of the calendar, in UTC.
+    Cron(Box<Cron>),
+}
+
+impl Schedule {
+    /// `schedule.cron`, else `schedule.every`, else its default.
+    pub fn from_config(config: &Config) -> Self {
+        match &config.schedule.cron {
+            Some(cron) => Self::Cron(Box::new(cron.clone())),
+            None => Self::Every(config.every()),
+        }
+    }
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Every(every) => write!(f, "every {}", humantime::format_duration(*every)),
+            Self::Cron(cron) => write!(f, "cron {cron}"),
+        }
+    }
+}
+
+/// How many whole ticks of `every` went by within `elapsed` since the last one that was
+/// used, as a length. Those have collapsed: the next one is a tick later.
+pub fn missed(elapsed: Duration, every: Duration) -> Duration {
+    let ticks = elapsed.as_nanos() / every.as_nanos().max(1);
+    every.saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::{DateTime, Utc};
+
+    use super::*;
+
+    #[test]
+    fn whole_ticks_are_missed_and_parts_are_not() {
+        let table = [(0, 0), (9_999, 0), (10_000, 10_000), (10_001, 10_000), (35_000, 30_000)];
+        for (elapsed, expected) in table {
+            let missed = missed(Duration::from_millis(elapsed), Duration::from_secs(10));
+            assert_eq!(missed.as_millis(), expected, "after {elapsed} ms");
+        }
+    }
+
+    #[test]
+    fn cron_is_in_utc_and_strictly_later() {
+        let cron: Cron = "0 30 4 * * Mon-Fri".parse().expect("valid");
+        let next = |now: &str| cron.next_after(now.parse::<DateTime<Utc>>().expect("a time"));
+        let at = |text: &str| Some(text.parse::<DateTime<Utc>>().expect("a time"));
+        assert_eq!(next("2026-09-17T04:29:59.999999Z"), at("2026-09-17T04:30:00Z"));
+        assert_eq!(next("2026-09-17T04:30:00Z"), at("2026-09-18T04:30:00Z"));
+        // From Friday over the weekend to Monday.
+        assert_eq!(next("2026-09-18T04:30:00Z"), at("2026-09-21T04:30:00Z"));
+        assert_eq!(next("2026-09-17T06:00:00+02:00"), at("2026-09-17T04:30:00Z"));
+    }
+}

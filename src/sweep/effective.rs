@@ -1,0 +1,125 @@
+//! Which policy is in force for a table.
+
+use std::time::Duration;
+
+use sqlx::PgConnection;
+
+use crate::catalog::shape::table_shape;
+use crate::catalog::tables::{LiveTable, TableIdentity};
+use crate::events;
+use crate::policy::store::{self, PolicyRows};
+use crate::policy::{Policy, Source, property};
+
+/// The policy in force, or why there is none although somebody asked for one; `Ok(None)` where
+/// nobody did.
+pub type Effective = Result<Option<Policy>, String>;
+
+/// Finds the policy in force without writing anything. A property that no pass has mirrored yet
+/// is read as a first pass would read it.
+pub async fn look(
+    connection: &mut PgConnection,
+    table: &LiveTable,
+    min_keep: Duration,
+) -> sqlx::Result<Effective> {
+    let rows = store::rows(connection, &table.identity).await?;
+    if let Some(row) = &rows.stored {
+        return Ok(row.policy().and_then(|policy| checked(policy, min_keep)).map(Some));
+    }
+    Ok(from_property(connection, table, &rows, min_keep).await?.transpose())
+}
+
+/// Finds the policy in force and brings the mirror of the table's property up to date, whether
+/// or not a stored policy wins over it: written where it says something new, noted as refused
+/// where it is not followed, removed where the property is gone.
+pub async fn look_and_mirror(
+    connection: &mut PgConnection,
+    table: &LiveTable,
+    min_keep: Duration,
+) -> sqlx::Result<Effective> {
+    let rows = store::rows(connection, &table.identity).await?;
+    let mirrored = mirror(connection, table, &rows, min_keep).await?;
+    match &rows.stored {
+        Some(row) => Ok(row.policy().and_then(|policy| checked(policy, min_keep)).map(Some)),
+        None => Ok(mirrored.transpose()),
+    }
+}
+
+/// What the property alone says: the policy that would take over without a stored one.
+pub async fn property_alone(
+    connection: &mut PgConnection,
+    table: &LiveTable,
+    min_keep: Duration,
+) -> sqlx::Result<Option<Result<Policy, String>>> {
+    let rows = store::rows(connection, &table.identity).await?;
+    from_property(connection, table, &rows, min_keep).await
+}
+
+async fn from_property(
+    connection: &mut PgConnection,
+    table: &LiveTable,
+    rows: &PolicyRows,
+    min_keep: Duration,
+) -> sqlx::Result<Option<Result<Policy, String>>> {
+    let Some(value) = &table.property else { return Ok(None) };
+    let identity = &table.identity;
+    let shape = table_shape(connection, identity.catalog_id, identity.table_id).await?;
+    Ok(Some(property::read(value, rows.mirror.as_ref(), &shape, min_keep)))
+}
+
+async fn mirror(
+    connection: &mut PgConnection,
+    table: &LiveTable,
+    rows: &PolicyRows,
+    min_keep: Duration,
+) -> sqlx::Result<Option<Result<Policy, String>>> {
+    let TableIdentity { catalog, namespace, table: name, .. } = &table.identity;
+    let read = from_property(connection, table, rows, min_keep).await?;
+    match &read {
+        None => {
+            if rows.mirror.is_some() {
+                store::remove(connection, &table.identity, Source::Property).await?;
+                tracing::info!(
+                    event = events::PROPERTY_REMOVED,
+                    catalog,
+                    namespace,
+                    table = name,
+                    "The table's property {} is gone, and so is its policy",
+                    property::PROPERTY
+                );
+            }
+            Ok(None)
+        }
+        Some(Err(problem)) => {
+            store::note_problem(connection, &table.identity, problem).await?;
+            tracing::warn!(
+                event = events::PROPERTY_REFUSED,
+                catalog,
+                namespace,
+                table = name,
+                error = problem,
+                "A table property is not followed"
+            );
+            Ok(read)
+        }
+        Some(Ok(policy)) if policy.revision != 0 => Ok(Some(Ok(policy.clone()))),
+        Some(Ok(policy)) => {
+            let revision =
+                store::put(connection, &table.identity, policy, "table property").await?;
+            tracing::info!(
+                event = events::PROPERTY_MIRRORED,
+                catalog, namespace, table = name, revision,
+                field = policy.field, keep = %policy.keep, mode = %policy.mode,
+                "A table property became the table's policy"
+            );
+            Ok(Some(Ok(Policy { revision, ..policy.clone() })))
+        }
+    }
+}
+
+/// A stored policy was checked when it was set; the guard may have been raised since.
+fn checked(policy: Policy, min_keep: Duration) -> Result<Policy, String> {
+    match policy.keep.clone().at_least(min_keep) {
+        Ok(_) => Ok(policy),
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,19 @@
+//! One pass: for each catalog the lease, for each of its tables with a policy the plan and the
+//! commits, and a report.
+//!
+//! [`pass`] goes over catalogs and tables, [`table`] works on one, [`plan`] decides what goes,
+//! [`batch`] groups it, [`pace`] rests in between.
+
+pub mod batch;
+mod effective;
+mod lease;
+mod pace;
+pub mod pass;
+pub mod plan;
+pub mod planning;
+pub mod report;
+pub mod settings;
+mod table;
+
+pub use pass::{Progress, run_pass};
+pub use settings::{Scope, Settings};

@@ -1,0 +1,219 @@
+//! A pass over all catalogs.
+
+use std::time::Duration;
+
+use chrono::Utc;
+use sqlx::PgConnection;
+use tokio_util::sync::CancellationToken;
+
+use super::effective;
+use super::lease::LeasedSession;
+use super::report::{Outcome, PassReport, TableReport};
+use super::settings::{Scope, Settings};
+use super::table::{Context, NOT_PARQUET, sweep_table};
+use crate::catalog::clock;
+use crate::catalog::connect::{Database, close};
+use crate::catalog::purge::purge;
+use crate::catalog::shape::copy_specs;
+use crate::catalog::tables::{Catalog, LiveTable, TableIdentity, catalogs, live_tables};
+use crate::events;
+use crate::instant::UtcInstant;
+
+/// Clocks that differ by more than this are told of, and a database that is behind its own
+/// snapshots by more than this drops nothing.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
+
+/// What a pass tells while it works.
+#[derive(Debug, Clone, Copy)]
+pub enum Progress<'a> {
+    /// It turned to a table.
+    Table(&'a TableIdentity),
+    /// It ended files of a table.
+    Dropped {
+        /// The table.
+        table: &'a TableIdentity,
+        /// How many files.
+        files: i64,
+    },
+}
+
+/// Runs one pass: every catalog in scope whose lease can be had, every live table of it that
+/// has a policy. The time is read once, from the database.
+///
+/// Takes no lock but the lease and, for each commit, the catalog's commit lock. Once `stop` is
+/// cancelled no commit starts. One table's failure is in its report and stops no other.
+///
+/// # Errors
+/// The database is away, our schema is not there, or the scope names what is not there.
+pub async fn run_pass(
+    database: &Database,
+    settings: &Settings,
+    scope: &Scope,
+    stop: &CancellationToken,
+    progress: &(dyn Fn(Progress<'_>) + Send + Sync),
+) -> anyhow::Result<PassReport> {
+    let mut control = database.session().await?;
+    let now = read_clock(&mut control).await?;
+    let all = catalogs(&mut control).await?;
+    purge(&mut control, settings.history_keep).await?;
+    close(control).await;
+
+    tracing::info!(event = events::PASS_STARTED, as_of = %now, catalogs = all.len(), "A pass began");
+    let started = std::time::Instant::now();
+    let context = Context { now, settings, stop, progress };
+    let mut report = PassReport { as_of: now, tables: Vec::new(), skipped_catalogs: Vec::new() };
+    let in_scope = all.iter().filter(|catalog| scope.has_catalog(&catalog.name));
+    for catalog in in_scope {
+        if stop.is_cancelled() {
+            break;
+        }
+        match LeasedSession::open(database, catalog.catalog_id).await? {
+            Some(mut session) => {
+                let worked =
+                    sweep_catalog(&mut session, catalog, scope, &context, &mut report).await;
+                session.close().await;
+                worked?;
+            }
+            None => {
+                tracing::info!(
+                    event = events::CATALOG_SKIPPED,
+                    catalog = catalog.name,
+                    "Another daemon works on this catalog"
+                );
+                report.skipped_catalogs.push(catalog.name.clone());
+            }
+        }
+    }
+    tracing::info!(
+        event = events::PASS_FINISHED,
+        tables = report.tables.len(),
+        failures = report.failures(),
+        snapshots = report.tables.iter().map(|table| table.snapshots.len()).sum::<usize>(),
+        files_ended = report.tables.iter().map(|table| table.counts().files).sum::<i64>(),
+        skipped_catalogs = report.skipped_catalogs.len(),
+        stopped = stop.is_cancelled(),
+        duration_ms = super::report::milliseconds(started.elapsed()),
+        "A pass came to its end"
+    );
+    Ok(report)
+}
+
+/// The database's time; says so where the host thinks otherwise.
+async fn read_clock(control: &mut PgConnection) -> sqlx::Result<UtcInstant> {
+    let now = clock::now(control).await?;
+    let host = UtcInstant::from(Utc::now());
+    let skew = now.distance(host);
+    if skew > CLOCK_TOLERANCE {
+        tracing::warn!(
+            event = events::CLOCK_SKEW,
+            database_time = %now, host_time = %host, skew_seconds = skew.as_secs(),
+            "Host and database disagree about the time; the database's counts"
+        );
+    }
+    Ok(now)
+}
+
+async fn sweep_catalog(
+    session: &mut LeasedSession<'_>,
+    catalog: &Catalog,
+    scope: &Scope,
+    context: &Context<'_>,
+    report: &mut PassReport,
+) -> anyhow::Result<()> {
+    copy_specs(session.connection(), catalog.catalog_id).await?;
+    let newest = clock::newest_snapshot_time(session.connection(), catalog.catalog_id).await?;
+    let behind = newest.filter(|newest| *newest > context.now.plus(CLOCK_TOLERANCE));
+    if let Some(newest) = behind {
+        tracing::error!(
+            event = events::CLOCK_BEHIND,
+            catalog = catalog.name, database_time = %context.now, newest_snapshot_time = %newest,
+            "The database's clock is behind the newest snapshot: nothing is dropped"
+        );
+    }
+    let tables = live_tables(session.connection(), catalog, true).await?;
+    for table in tables
+        .iter()
+        .filter(|table| scope.has_table(&table.identity.namespace, &table.identity.table))
+    {
+        if context.stop.is_cancelled() {
+            break;
+        }
+        (context.progress)(Progress::Table(&table.identity));
+        let swept = match behind {
+            Some(newest) => {
+                let error = format!(
+                    "the database's clock ({}) is behind the newest snapshot ({newest})",
+                    context.now
+                );
+                Some(TableReport::new(&table.identity, Outcome::ClockBehind, Some(error)))
+            }
+            None => sweep_one(session, table, context).await,
+        };
+        if let Some(swept) = swept {
+            tell(&swept);
+            report.tables.push(swept);
+        }
+    }
+    Ok(())
+}
+
+/// One table, with a session that answers. `None` where no policy is in force.
+async fn sweep_one(
+    session: &mut LeasedSession<'_>,
+    table: &LiveTable,
+    context: &Context<'_>,
+) -> Option<TableReport> {
+    let failed =
+        |error: String| Some(TableReport::new(&table.identity, Outcome::Failed, Some(error)));
+    if let Err(error) = session.reestablish().await {
+        return failed(format!("{error:#}"));
+    }
+    let min_keep = context.settings.min_keep;
+    match effective::look_and_mirror(session.connection(), table, min_keep).await {
+        Err(error) => failed(format!("its policy could not be read: {error}")),
+        Ok(Err(problem)) => failed(problem),
+        Ok(Ok(None)) => None,
+        Ok(Ok(Some(_))) if !table.is_parquet => failed(NOT_PARQUET.to_owned()),
+        Ok(Ok(Some(policy))) => Some(sweep_table(session, &table.identity, &policy, context).await),
+    }
+}
+
+/// The one line that every table gets, and one more for those that somebody has to look at.
+fn tell(report: &TableReport) {
+    let TableReport { catalog, namespace, table, outcome, .. } = report;
+    let counts = report.counts();
+    let error = report.error.as_deref();
+    match outcome {
+        Outcome::Failed => tracing::error!(
+            event = events::TABLE_FAILED,
+            catalog,
+            namespace,
+            table,
+            error,
+            "A table could not be worked on"
+        ),
+        Outcome::Unhealthy => tracing::error!(
+            event = events::TABLE_UNHEALTHY,
+            catalog,
+            namespace,
+            table,
+            error,
+            "A policy can date none of its table's files"
+        ),
+        _ => {}
+    }
+    tracing::info!(
+        event = events::TABLE_FINISHED,
+        catalog,
+        namespace,
+        table,
+        outcome = outcome.name(),
+        snapshots = report.snapshots.len(),
+        files_ended = counts.files,
+        delete_files_ended = counts.delete_files,
+        records = counts.records,
+        bytes = counts.bytes,
+        error,
+        "A pass is through with a table"
+    );
+}

@@ -1,0 +1,279 @@
+//! What would go from one table, what stays and why.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use sqlx::PgConnection;
+
+use super::settings::Settings;
+use crate::catalog::discovery::{
+    Counts, FoundTuple, TupleOfSpec, distinct_texts, scan_live, tuples_with_text,
+};
+use crate::catalog::shape::spec_book;
+use crate::catalog::tables::TableIdentity;
+use crate::instant::UtcInstant;
+use crate::policy::Policy;
+use crate::window::{Judge, KeptReason, Retention, StoredTuple, Verdict};
+
+/// How many samples of each kind of kept files are shown.
+pub const SAMPLES: usize = 5;
+
+/// A tuple that goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpiredTuple {
+    /// Which.
+    pub tuple: TupleOfSpec,
+    /// The position of the value by which its files are found.
+    pub lead: usize,
+    /// As a person reads it.
+    pub display: String,
+    /// When the newest instant that it may hold had passed.
+    pub range_end: UtcInstant,
+    /// What its files amount to.
+    pub counts: Counts,
+}
+
+/// A tuple that stays, as a sample.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptSample {
+    /// The spec of its files.
+    pub spec_id: Option<i64>,
+    /// The values that they have.
+    pub tuple: StoredTuple,
+    /// As a person reads it.
+    pub display: String,
+    /// How many files.
+    pub files: i64,
+}
+
+/// The files that stay for one reason.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeptGroup {
+    /// How many.
+    pub files: i64,
+    /// Up to [`SAMPLES`] of their tuples.
+    pub samples: Vec<KeptSample>,
+}
+
+/// What stays of a table; known only where its live files could be read in time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Census {
+    /// By reason.
+    pub kept: BTreeMap<KeptReason, KeptGroup>,
+    /// When the next of what stays goes, if nothing changes.
+    pub next_expiry: Option<UtcInstant>,
+}
+
+impl Census {
+    /// All files that stay.
+    pub fn kept_files(&self) -> i64 {
+        self.kept.values().map(|group| group.files).sum()
+    }
+
+    /// The files that stay for a reason.
+    pub fn files(&self, reason: KeptReason) -> i64 {
+        self.kept.get(&reason).map_or(0, |group| group.files)
+    }
+}
+
+/// The plan for one table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TablePlan {
+    /// The table.
+    pub table: TableIdentity,
+    /// Its policy.
+    pub policy: Policy,
+    /// `now - keep`.
+    pub cutoff: UtcInstant,
+    /// What goes, oldest first.
+    pub expired: Vec<ExpiredTuple>,
+    /// What stays; `None` where counting it would have taken longer than
+    /// `discovery.count_timeout`.
+    pub census: Option<Census>,
+}
+
+/// Whether a policy does anything for its table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// It dates files, or there are none.
+    Healthy,
+    /// There are live files and it can date none of them.
+    Unhealthy,
+    /// Not counted.
+    Unknown,
+}
+
+impl TablePlan {
+    /// The sums of what goes.
+    pub fn expired_counts(&self) -> Counts {
+        let mut sum = Counts::default();
+        for tuple in &self.expired {
+            sum += tuple.counts;
+        }
+        sum
+    }
+
+    /// A policy over live files of which it can date none is unhealthy.
+    pub fn health(&self) -> Health {
+        if !self.expired.is_empty() {
+            return Health::Healthy;
+        }
+        match &self.census {
+            None => Health::Unknown,
+            Some(census) => {
+                let datable = census
+                    .kept
+                    .iter()
+                    .any(|(reason, group)| reason.is_datable() && group.files > 0);
+                if datable || census.kept_files() == 0 {
+                    Health::Healthy
+                } else {
+                    Health::Unhealthy
+                }
+            }
+        }
+    }
+}
+
+/// Derives what is expired, by each file's own spec, at the time `now`.
+///
+/// Takes no lock. It reads the table's own live files, for at most `count_timeout`; where that
+/// is not enough, the distinct texts of the catalog at the time field's key are listed by index
+/// instead, and only the files of expired ones are read.
+pub async fn plan_table(
+    connection: &mut PgConnection,
+    table: &TableIdentity,
+    policy: &Policy,
+    now: UtcInstant,
+    settings: &Settings,
+) -> anyhow::Result<TablePlan> {
+    // The specs are read before the files: a file of a spec that came in between is not judged
+    // by a book that lacks it, but kept as of an unknown spec.
+    let book = spec_book(connection, table.catalog_id, table.table_id).await?;
+    let retention =
+        Retention { source_field_id: policy.source_field_id, keep: policy.keep.length(), now };
+    let judge = Judge::new(&book, retention);
+    let mut sorter = Sorter::new(&judge);
+    let complete =
+        scan_live(connection, table.catalog_id, table.table_id, settings.count_timeout, |found| {
+            sorter.add(found)
+        })
+        .await?;
+    let (mut expired, census) = if complete {
+        (sorter.expired, Some(sorter.census))
+    } else {
+        (expired_by_index(connection, table, &judge, settings).await?, None)
+    };
+    expired.sort_by(|a, b| {
+        (a.range_end, a.tuple.spec_id, &a.tuple.tuple).cmp(&(
+            b.range_end,
+            b.tuple.spec_id,
+            &b.tuple.tuple,
+        ))
+    });
+    Ok(TablePlan {
+        table: table.clone(),
+        policy: policy.clone(),
+        cutoff: retention.cutoff(),
+        expired,
+        census,
+    })
+}
+
+/// The way that reads nothing of what is kept but its distinct texts.
+async fn expired_by_index(
+    connection: &mut PgConnection,
+    table: &TableIdentity,
+    judge: &Judge,
+    settings: &Settings,
+) -> anyhow::Result<Vec<ExpiredTuple>> {
+    let mut texts_at: BTreeMap<i32, Vec<String>> = BTreeMap::new();
+    let mut sorter = Sorter::new(judge);
+    for (spec_id, spec) in judge.specs() {
+        let Some(key_index) = spec.lead_position().and_then(|lead| spec.keys().get(lead).copied())
+        else {
+            continue;
+        };
+        if !texts_at.contains_key(&key_index) {
+            let limit = settings.max_values + 1;
+            let texts = distinct_texts(connection, table.catalog_id, key_index, limit).await?;
+            anyhow::ensure!(
+                texts.len() as i64 <= settings.max_values,
+                "the table is too large to be read within discovery.count_timeout, and its catalog has more \
+                 than discovery.max_values ({}) distinct partition values at key {key_index}: raise either",
+                settings.max_values
+            );
+            texts_at.insert(key_index, texts);
+        }
+        let expired: Vec<String> = texts_at[&key_index]
+            .iter()
+            .filter(|text| spec.lead_expired(text, &judge.retention()))
+            .cloned()
+            .collect();
+        if expired.is_empty() {
+            continue;
+        }
+        let found = tuples_with_text(
+            connection,
+            table.catalog_id,
+            table.table_id,
+            spec_id,
+            key_index,
+            &expired,
+        )
+        .await?;
+        found.into_iter().for_each(|tuple| sorter.add(tuple));
+    }
+    Ok(sorter.expired)
+}
+
+/// Sorts tuples into what goes and what stays.
+struct Sorter<'a> {
+    judge: &'a Judge,
+    expired: Vec<ExpiredTuple>,
+    census: Census,
+}
+
+impl<'a> Sorter<'a> {
+    fn new(judge: &'a Judge) -> Self {
+        Sorter { judge, expired: Vec::new(), census: Census::default() }
+    }
+
+    fn add(&mut self, found: FoundTuple) {
+        let lead = found
+            .spec_id
+            .and_then(|spec_id| Some((spec_id, self.judge.spec(spec_id)?.lead_position()?)));
+        match (self.judge.judge(found.spec_id, &found.tuple), lead) {
+            (Verdict::Expired { range_end }, Some((spec_id, lead))) => {
+                self.expired.push(ExpiredTuple {
+                    display: self.judge.display(found.spec_id, &found.tuple),
+                    tuple: TupleOfSpec { spec_id, tuple: found.tuple },
+                    lead,
+                    range_end,
+                    counts: found.counts,
+                });
+            }
+            // Only a spec with a time field says expired, so there is always a lead then.
+            (Verdict::Expired { .. }, None) => {}
+            (Verdict::Kept { reason, leaves_at }, _) => self.keep(found, reason, leaves_at),
+        }
+    }
+
+    fn keep(&mut self, found: FoundTuple, reason: KeptReason, leaves_at: Option<UtcInstant>) {
+        self.census.next_expiry = match (self.census.next_expiry, leaves_at) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        let group = self.census.kept.entry(reason).or_default();
+        group.files += found.counts.files;
+        if group.samples.len() < SAMPLES {
+            group.samples.push(KeptSample {
+                spec_id: found.spec_id,
+                display: self.judge.display(found.spec_id, &found.tuple),
+                tuple: found.tuple,
+                files: found.counts.files,
+            });
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The plan of what a pass would do: the same decisions, no writes.
+
+use sqlx::PgConnection;
+
+use super::effective;
+use super::plan::{TablePlan, plan_table};
+use super::settings::{Scope, Settings};
+use super::table::NOT_PARQUET;
+use crate::catalog::clock;
+use crate::catalog::connect::{Database, close};
+use crate::catalog::tables::{LiveTable, TableIdentity, catalogs, live_tables};
+use crate::instant::UtcInstant;
+use crate::policy::Policy;
+
+/// The plans of all tables in scope.
+#[derive(Debug)]
+pub struct Plans {
+    /// The time of every decision.
+    pub as_of: UtcInstant,
+    /// By catalog, namespace and name; the error says why a table that asks for retention has
+    /// no plan.
+    pub tables: Vec<(TableIdentity, Result<TablePlan, String>)>,
+}
+
+/// Plans every table in scope that has a policy, at `at` or at the database's time. The session
+/// is unable to write.
+///
+/// # Errors
+/// The database is away, our schema is not there, or the scope names what is not there.
+pub async fn plan_all(
+    database: &Database,
+    settings: &Settings,
+    scope: &Scope,
+    at: Option<UtcInstant>,
+) -> anyhow::Result<Plans> {
+    let mut connection = database.read_only_session().await?;
+    let as_of = match at {
+        Some(at) => at,
+        None => clock::now(&mut connection).await?,
+    };
+    let mut plans = Plans { as_of, tables: Vec::new() };
+    for catalog in catalogs(&mut connection).await? {
+        if !scope.has_catalog(&catalog.name) {
+            continue;
+        }
+        for table in live_tables(&mut connection, &catalog, true).await? {
+            if !scope.has_table(&table.identity.namespace, &table.identity.table) {
+                continue;
+            }
+            let look = effective::look(&mut connection, &table, settings.min_keep).await?;
+            let plan = match look {
+                Ok(None) => continue,
+                Err(problem) => Err(problem),
+                Ok(Some(_)) if !table.is_parquet => Err(NOT_PARQUET.to_owned()),
+                Ok(Some(policy)) => {
+                    plan_table(&mut connection, &table.identity, &policy, as_of, settings)
+                        .await
+                        .map_err(|error| format!("{error:#}"))
+                }
+            };
+            plans.tables.push((table.identity, plan));
+        }
+    }
+    close(connection).await;
+    Ok(plans)
+}
+
+/// What the table's property alone would do if there were no stored policy: its policy and plan,
+/// or why it would not be followed. `None` without the property.
+pub async fn plan_of_property(
+    connection: &mut PgConnection,
+    table: &LiveTable,
+    settings: &Settings,
+) -> anyhow::Result<Option<Result<(Policy, TablePlan), String>>> {
+    let policy = match effective::property_alone(connection, table, settings.min_keep).await? {
+        None => return Ok(None),
+        Some(Err(problem)) => return Ok(Some(Err(problem))),
+        Some(Ok(policy)) => policy,
+    };
+    let now = clock::now(connection).await?;
+    let plan = plan_table(connection, &table.identity, &policy, now, settings).await?;
+    Ok(Some(Ok((policy, plan))))
+}

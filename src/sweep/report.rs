@@ -1,0 +1,192 @@
+//! What a pass did, as JSON has it.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::plan::ExpiredTuple;
+use crate::catalog::discovery::Counts;
+use crate::catalog::tables::TableIdentity;
+use crate::instant::UtcInstant;
+
+/// How a pass ended for one table. Of several that apply the gravest is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// All that had expired is gone.
+    Dropped,
+    /// Nothing had expired.
+    NothingToDo,
+    /// The policy only observes.
+    Observed,
+    /// The policy is paused.
+    Paused,
+    /// The pass was told to stop before it was through; the next one goes on.
+    Partial,
+    /// Some tuples had rows that somebody else had locked; they wait for the next pass.
+    Busy,
+    /// The policy was changed, paused or unset after planning.
+    PolicyChanged,
+    /// Some tuples are larger than `sweep.max_files_per_tuple`, and `sweep.oversize` is `skip`.
+    Oversize,
+    /// The commit lock was not had within `sweep.lock_timeout`.
+    LockTimeout,
+    /// The database's clock is behind the newest snapshot: nothing can be dated.
+    ClockBehind,
+    /// The policy can date none of the table's live files.
+    Unhealthy,
+    /// The table was dropped, replaced or renamed meanwhile.
+    Gone,
+    /// It could not be worked on.
+    Failed,
+}
+
+impl Outcome {
+    /// Whether somebody has to look at it (exit code 3).
+    pub fn is_failure(self) -> bool {
+        matches!(
+            self,
+            Self::Oversize | Self::LockTimeout | Self::ClockBehind | Self::Unhealthy | Self::Failed
+        )
+    }
+
+    /// The outcome as JSON and logs have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dropped => "dropped",
+            Self::NothingToDo => "nothing_to_do",
+            Self::Observed => "observed",
+            Self::Paused => "paused",
+            Self::Partial => "partial",
+            Self::Busy => "busy",
+            Self::PolicyChanged => "policy_changed",
+            Self::Oversize => "oversize",
+            Self::LockTimeout => "lock_timeout",
+            Self::ClockBehind => "clock_behind",
+            Self::Unhealthy => "unhealthy",
+            Self::Gone => "gone",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A partition that went or would go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PartitionReport {
+    /// The spec of its files.
+    pub spec_id: i64,
+    /// The stored texts by key index.
+    pub partition_values: Vec<Option<String>>,
+    /// As a person reads them.
+    pub display: String,
+    /// When the newest instant that it may hold had passed.
+    pub range_end: UtcInstant,
+    /// Files, vectors, rows and bytes.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+impl PartitionReport {
+    /// The report of a tuple with the counts that it has now.
+    pub fn of(tuple: &ExpiredTuple, counts: Counts) -> Self {
+        PartitionReport {
+            spec_id: tuple.tuple.spec_id,
+            partition_values: tuple.tuple.tuple.values.clone(),
+            display: tuple.display.clone(),
+            range_end: tuple.range_end,
+            counts,
+        }
+    }
+}
+
+/// A snapshot that the pass made.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SnapshotReport {
+    /// Its id.
+    pub snapshot_id: i64,
+    /// What it ended, by partition.
+    pub partitions: Vec<PartitionReport>,
+    /// Data files ended.
+    pub files_ended: i64,
+    /// Deletion vectors ended.
+    pub delete_files_ended: i64,
+    /// Rows of the files, as written.
+    pub records: i64,
+    /// Bytes of the files.
+    pub bytes: i64,
+    /// The wait for the commit lock.
+    pub lock_wait_ms: f64,
+    /// The hold of the commit lock.
+    pub lock_hold_ms: f64,
+}
+
+/// What a pass did to one table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TableReport {
+    /// The catalog's name.
+    pub catalog: String,
+    /// The namespace's name.
+    pub namespace: String,
+    /// The table's name.
+    pub table: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The snapshots made, oldest first.
+    pub snapshots: Vec<SnapshotReport>,
+    /// What a policy that observes would have dropped.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub would_drop: Vec<PartitionReport>,
+    /// What went wrong, in words.
+    pub error: Option<String>,
+}
+
+impl TableReport {
+    /// A report without snapshots.
+    pub fn new(table: &TableIdentity, outcome: Outcome, error: Option<String>) -> Self {
+        TableReport {
+            catalog: table.catalog.clone(),
+            namespace: table.namespace.clone(),
+            table: table.table.clone(),
+            outcome,
+            snapshots: Vec::new(),
+            would_drop: Vec::new(),
+            error,
+        }
+    }
+
+    /// The sums over the snapshots.
+    pub fn counts(&self) -> Counts {
+        self.snapshots.iter().fold(Counts::default(), |mut sum, snapshot| {
+            sum += Counts {
+                files: snapshot.files_ended,
+                delete_files: snapshot.delete_files_ended,
+                records: snapshot.records,
+                bytes: snapshot.bytes,
+            };
+            sum
+        })
+    }
+}
+
+/// What a pass did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PassReport {
+    /// The database's time at its start: the `now` of every decision in it.
+    pub as_of: UtcInstant,
+    /// By catalog, namespace and name.
+    pub tables: Vec<TableReport>,
+    /// Catalogs that another daemon works on.
+    pub skipped_catalogs: Vec<String>,
+}
+
+impl PassReport {
+    /// How many tables somebody has to look at.
+    pub fn failures(&self) -> usize {
+        self.tables.iter().filter(|table| table.outcome.is_failure()).count()
+    }
+}
+
+/// A length in milliseconds, to the microsecond.
+pub fn milliseconds(length: Duration) -> f64 {
+    (length.as_secs_f64() * 1e6).round() / 1e3
+}

@@ -1,0 +1,70 @@
+//! What a pass is told: the part of the configuration that it goes by, and what it is limited to.
+
+use std::time::Duration;
+
+use crate::config::{Config, Oversize};
+use crate::drop::Limits;
+use crate::sweep::batch::BatchLimits;
+
+/// How a pass works.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// How tuples are grouped.
+    pub batch: BatchLimits,
+    /// What bounds a commit.
+    pub limits: Limits,
+    /// Our share of the time for which the commit lock may be held, in (0, 1].
+    pub lock_duty: f64,
+    /// The limit for counts that need a read of a whole table.
+    pub count_timeout: Duration,
+    /// Beyond this many distinct texts at a key they are not listed.
+    pub max_values: i64,
+    /// The shortest `keep` that is acted upon.
+    pub min_keep: Duration,
+    /// How long our history is kept.
+    pub history_keep: Duration,
+}
+
+impl Settings {
+    /// The settings that the configuration has.
+    pub fn from_config(config: &Config) -> Self {
+        Settings {
+            batch: BatchLimits {
+                files_per_commit: config.sweep.max_files_per_commit.get() as i64,
+                files_per_tuple: config.sweep.max_files_per_tuple.get() as i64,
+                split_oversize: config.sweep.oversize == Oversize::Split,
+            },
+            limits: Limits {
+                lock_timeout: config.sweep.lock_timeout.get(),
+                row_lock_timeout: config.drop.row_lock_timeout.get(),
+                max_hold: config.drop.max_hold.get(),
+            },
+            lock_duty: config.sweep.lock_duty.get(),
+            count_timeout: config.discovery.count_timeout.get(),
+            max_values: config.discovery.max_values.get() as i64,
+            min_keep: config.guard.min_keep.get(),
+            history_keep: config.history.keep.get(),
+        }
+    }
+}
+
+/// What a pass or a plan is limited to; everything where nothing is named.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// One catalog.
+    pub catalog: Option<String>,
+    /// One table: namespace and name.
+    pub table: Option<(String, String)>,
+}
+
+impl Scope {
+    /// Whether a catalog is in it.
+    pub fn has_catalog(&self, name: &str) -> bool {
+        self.catalog.as_deref().is_none_or(|catalog| catalog == name)
+    }
+
+    /// Whether a table is in it.
+    pub fn has_table(&self, namespace: &str, table: &str) -> bool {
+        self.table.as_ref().is_none_or(|(ns, name)| ns == namespace && name == table)
+    }
+}
