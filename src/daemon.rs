@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::events;
 use crate::health::{self, Status};
 use crate::scheduler::{Pass, Schedule, Scheduler, Stopped};
+use notify::Notifier;
 use signals::Signals;
 
 /// Runs passes until SIGTERM or SIGINT, and returns when the one in flight has ended, at the
@@ -83,18 +84,20 @@ async fn supervise<P: Pass + 'static>(
     let signals = tasks.start("signals", async { Ended::Signal(signal.await) });
     let beat = health::beat(config.health_file(), watched, end.clone());
     tasks.start("heartbeat", ended(beat));
-    if let Some(every) = notify::watchdog_interval() {
-        tasks.start("watchdog", ended(notify::watchdog(every, end.clone())));
+    let notifier = Notifier::from_process();
+    if let Some(every) = notifier.watchdog_interval() {
+        let watchdog = notifier.clone().watchdog(every, end.clone());
+        tasks.start("watchdog", ended(watchdog));
     }
     let scheduler = Scheduler::new(config, status, stop.clone());
     tasks.start("scheduler", async { Ended::Scheduler(scheduler.run(pass).await) });
-    notify::ready();
+    notifier.ready();
 
     let mut failure = None;
     while let Some((name, came)) = tasks.next().await {
         match came {
             Ok(Ended::Signal(signal)) => {
-                notify::stopping();
+                notifier.stopping();
                 tracing::info!(
                     event = events::DAEMON_STOPPING,
                     signal,

@@ -33,9 +33,12 @@ pub struct LoadOptions {
 impl LoadOptions {
     /// From this process: its variables and its working directory.
     pub fn from_process(file: Option<PathBuf>) -> Self {
-        // What is not Unicode cannot be a setting of ours, and PATH may well be that.
+        // A name that is not Unicode is none of ours. A value that is not becomes one that its
+        // key refuses, or that shows in the message about a file that is not there.
         let env = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter_map(|(name, value)| {
+                Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
+            })
             .collect();
         Self { file, env, folder: PathBuf::new() }
     }

@@ -1,3 +1,4 @@
+mod deploy;
 mod refusals;
 
 use std::path::Path;

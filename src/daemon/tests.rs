@@ -79,10 +79,15 @@ async fn when_another_task_dies_the_pass_in_flight_still_ends() {
     let log = capture::start("info");
     let folder = tempfile::tempdir().expect("a folder");
     let begun = Instant::now();
-    let pass = |stop: CancellationToken| async move {
-        stop.cancelled().await;
-        sleep(Duration::from_secs(9)).await;
-        PassEnd::Done
+    let file = folder.path().join("health.json");
+    let pass = move |stop: CancellationToken| {
+        let file = file.clone();
+        async move {
+            stop.cancelled().await;
+            sleep(Duration::from_secs(9)).await;
+            assert!(file.exists(), "the heartbeat goes on while the pass ends");
+            PassEnd::Done
+        }
     };
     let broken = async {
         sleep(Duration::from_secs(3)).await;
