@@ -94,9 +94,8 @@ pub(super) fn open_to_others(folder: &Path) -> bool {
     let Ok(real) = folder.canonicalize() else {
         return false;
     };
-    real.ancestors().all(|part| {
-        fs::metadata(part).is_ok_and(|about| about.permissions().mode() & 0o001 != 0)
-    })
+    real.ancestors()
+        .all(|part| fs::metadata(part).is_ok_and(|about| about.permissions().mode() & 0o001 != 0))
 }
 
 #[cfg(test)]

@@ -334,9 +334,10 @@ impl PrivateServer {
             }
             tokio::time::sleep(READY_POLL).await;
         };
-        self.version = sqlx::query_scalar("SELECT split_part(current_setting('server_version'), ' ', 1)")
-            .fetch_one(&mut connection)
-            .await?;
+        self.version =
+            sqlx::query_scalar("SELECT split_part(current_setting('server_version'), ' ', 1)")
+                .fetch_one(&mut connection)
+                .await?;
         connection.close().await?;
         Ok(())
     }
@@ -405,7 +406,9 @@ fn make_folder() -> Result<(TempDir, Option<Account>)> {
     let usual = std::env::temp_dir();
     let mut reason = anyhow!("no temporary folder");
     for base in [usual.as_path(), Path::new("/tmp")] {
-        let made = tempfile::Builder::new().prefix("tailrace-").tempdir_in(base);
+        let made = tempfile::Builder::new()
+            .prefix("tailrace-")
+            .tempdir_in(base);
         let folder = match made {
             Ok(folder) => folder,
             Err(refusal) => {

@@ -249,12 +249,27 @@ impl Table {
             .bind(self.table_id)
             .bind(snapshot_id)
             .bind(&ids)
-            .bind(chunk.iter().map(|file| file.path.as_deref()).collect::<Vec<_>>())
+            .bind(
+                chunk
+                    .iter()
+                    .map(|file| file.path.as_deref())
+                    .collect::<Vec<_>>(),
+            )
             .bind(chunk.iter().map(|file| file.records).collect::<Vec<_>>())
             .bind(chunk.iter().map(|file| file.bytes).collect::<Vec<_>>())
             .bind(&row_ids)
-            .bind(chunk.iter().map(|file| file.stats_state.as_str()).collect::<Vec<_>>())
-            .bind(chunk.iter().map(|file| file.spec_id.or(live_spec)).collect::<Vec<_>>())
+            .bind(
+                chunk
+                    .iter()
+                    .map(|file| file.stats_state.as_str())
+                    .collect::<Vec<_>>(),
+            )
+            .bind(
+                chunk
+                    .iter()
+                    .map(|file| file.spec_id.or(live_spec))
+                    .collect::<Vec<_>>(),
+            )
             .execute(&mut *commit.tx)
             .await?;
             sqlx::query(

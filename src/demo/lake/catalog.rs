@@ -149,12 +149,14 @@ impl Catalog {
         .fetch_one(&mut *commit.tx)
         .await?;
         let snapshot_id = commit.ddl_snapshot("create namespace").await?;
-        sqlx::query("INSERT INTO hog_namespace (catalog_id, namespace_id, name) VALUES ($1, $2, $3)")
-            .bind(self.catalog_id)
-            .bind(namespace_id)
-            .bind(name)
-            .execute(&mut *commit.tx)
-            .await?;
+        sqlx::query(
+            "INSERT INTO hog_namespace (catalog_id, namespace_id, name) VALUES ($1, $2, $3)",
+        )
+        .bind(self.catalog_id)
+        .bind(namespace_id)
+        .bind(name)
+        .execute(&mut *commit.tx)
+        .await?;
         commit
             .change(snapshot_id, kind::NAMESPACE_CREATED, namespace_id)
             .await?;

@@ -67,8 +67,17 @@ pub(super) async fn insert_columns(
     .fetch_one(&mut *commit.tx)
     .await?;
     let (mut next_id, mut flat) = (first, Vec::new());
-    let (above, parent) = place.parent.map_or(("", None), |(path, id)| (path, Some(id)));
-    flatten(columns, above, parent, place.first_ordinal, &mut next_id, &mut flat);
+    let (above, parent) = place
+        .parent
+        .map_or(("", None), |(path, id)| (path, Some(id)));
+    flatten(
+        columns,
+        above,
+        parent,
+        place.first_ordinal,
+        &mut next_id,
+        &mut flat,
+    );
     sqlx::query("UPDATE hog_table SET next_field_id = $3 WHERE catalog_id = $1 AND table_id = $2")
         .bind(place.catalog_id)
         .bind(place.table_id)
@@ -93,7 +102,10 @@ pub(super) async fn insert_columns(
         .execute(&mut *commit.tx)
         .await?;
     }
-    Ok(flat.into_iter().map(|row| (row.path, row.field_id)).collect())
+    Ok(flat
+        .into_iter()
+        .map(|row| (row.path, row.field_id))
+        .collect())
 }
 
 /// The live columns of a table by path.
@@ -153,7 +165,9 @@ impl Table {
             first_ordinal,
         };
         let added = insert_columns(&mut commit, place, &[column]).await?;
-        commit.change(snapshot_id, kind::TABLE_ALTERED, table_id).await?;
+        commit
+            .change(snapshot_id, kind::TABLE_ALTERED, table_id)
+            .await?;
         commit.finish().await?;
         Ok(added)
     }
@@ -163,7 +177,8 @@ impl Table {
         let mut commit = self.begin_ddl().await?;
         let field_id = self.live_field(&mut commit, path).await?;
         let snapshot_id = commit.ddl_snapshot("rename column").await?;
-        self.end_columns(&mut commit, &[field_id], snapshot_id).await?;
+        self.end_columns(&mut commit, &[field_id], snapshot_id)
+            .await?;
         sqlx::query(
             "INSERT INTO hog_column
              SELECT (jsonb_populate_record(c, jsonb_build_object(

@@ -37,7 +37,9 @@ impl Commit {
     /// Waits for the commit lock, at most 30 seconds as a foreground commit of the server.
     pub async fn begin(catalog: &Catalog) -> Result<Self> {
         let pool = catalog.pool();
-        let mut tx = pool.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
+        let mut tx = pool
+            .begin_with("BEGIN ISOLATION LEVEL READ COMMITTED")
+            .await?;
         sqlx::query("SET LOCAL lock_timeout = '30s'")
             .execute(&mut *tx)
             .await?;

@@ -32,6 +32,7 @@ impl Table {
 
     /// As [`evolve_spec`](Self::evolve_spec), with a chosen id, for a server that numbers its
     /// specs in another way: after all specs of a table have vanished, one may come again.
+    /// Returns the snapshot.
     pub async fn evolve_spec_as(&self, spec_id: i64, fields: &[Field]) -> Result<i64> {
         let commit = self.begin_ddl().await?;
         self.change_spec(commit, Some(spec_id), fields).await
@@ -50,7 +51,9 @@ impl Table {
         fields: &[Field],
     ) -> Result<i64> {
         if spec_id.is_some() && fields.is_empty() {
-            return Err(LakeError::Validation("a spec has at least one field".into()));
+            return Err(LakeError::Validation(
+                "a spec has at least one field".into(),
+            ));
         }
         let snapshot_id = commit.ddl_snapshot("change partition spec").await?;
         sqlx::query(

@@ -40,7 +40,10 @@ const UNDO: [(u32, &str); 17] = [
         21,
         "ALTER TABLE hog_file_removal DROP COLUMN claimed_at, DROP COLUMN claimed_by",
     ),
-    (20, "ALTER TABLE hog_table DROP COLUMN retirement_eligible_at"),
+    (
+        20,
+        "ALTER TABLE hog_table DROP COLUMN retirement_eligible_at",
+    ),
     (19, "DROP INDEX hog_data_file_ended"),
     (18, "ALTER TABLE hog_data_file DROP COLUMN split_offsets"),
     (17, "DROP INDEX hog_data_file_path, hog_delete_file_path"),

@@ -188,8 +188,12 @@ impl Table {
     }
 
     async fn vectors(&self, which: &str, from: i64, to: i64) -> Result<Vec<VectorRow>> {
-        self.rows(format!("{VECTORS}{which} ORDER BY d.delete_file_id"), from, to)
-            .await
+        self.rows(
+            format!("{VECTORS}{which} ORDER BY d.delete_file_id"),
+            from,
+            to,
+        )
+        .await
     }
 
     async fn rows<T>(&self, statement: String, from: i64, to: i64) -> Result<Vec<T>>

@@ -1,0 +1,4 @@
+//! The integration tests, in one binary, on one private Postgres server.
+
+mod lake;
+mod support;
