@@ -1,13 +1,16 @@
 //! A throwaway Postgres cluster: made in a temporary folder, reached through a socket in
 //! it, and gone with the process that started it.
 
+mod folder;
+mod supervisor;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -15,11 +18,9 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tempfile::TempDir;
 use url::form_urlencoded::byte_serialize;
 
-use super::binaries::{find_binaries, open_to_others};
-
-/// The longest folder name that leaves room for `/.s.PGSQL.65535` in a socket address,
-/// which holds 107 bytes.
-const LONGEST_FOLDER: usize = 107 - "/.s.PGSQL.65535".len() - 1;
+use super::binaries::find_binaries;
+use folder::{Account, as_account, make_folder};
+use supervisor::Supervisor;
 
 /// How long a server may take until it answers.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -305,7 +306,7 @@ impl PrivateServer {
         let (url, log) = (self.admin_url(), self.log());
         let mut command = Command::new("sh");
         command
-            .args(["-c", include_str!("supervise.sh"), "supervise"])
+            .args(["-c", include_str!("server/supervise.sh"), "supervise"])
             .arg(self.bin_dir.join("postgres"))
             .args([&self.data(), &log, self.folder.path()])
             .current_dir("/")
@@ -341,98 +342,6 @@ impl PrivateServer {
         connection.close().await?;
         Ok(())
     }
-}
-
-/// The shell that runs the server, and the pipe whose end is the server's end.
-#[derive(Debug)]
-struct Supervisor {
-    child: Child,
-    pipe: Option<ChildStdin>,
-}
-
-impl Supervisor {
-    /// Blocks until the server has ended.
-    fn stop(mut self, mode: StopMode) -> Result<()> {
-        if let Some(mut pipe) = self.pipe.take() {
-            // A server that has ended by itself closed the pipe, and is as stopped as asked.
-            let _ = writeln!(pipe, "{}", mode.signal());
-        }
-        self.child.wait()?;
-        Ok(())
-    }
-}
-
-impl Drop for Supervisor {
-    fn drop(&mut self) {
-        drop(self.pipe.take());
-        let _ = self.child.wait();
-    }
-}
-
-/// The user that the server runs as when we are root.
-#[derive(Clone, Copy, Debug)]
-struct Account {
-    uid: u32,
-    gid: u32,
-}
-
-fn as_account(command: &mut Command, account: Option<Account>) {
-    if let Some(account) = account {
-        command.uid(account.uid).gid(account.gid);
-    }
-}
-
-/// `nobody` of this machine, else the number that it has nearly everywhere.
-fn nobody() -> Account {
-    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    users
-        .lines()
-        .filter_map(|line| {
-            let mut parts = line.split(':');
-            let name = parts.next()?;
-            let uid = parts.nth(1)?.parse().ok()?;
-            let gid = parts.next()?.parse().ok()?;
-            (name == "nobody").then_some(Account { uid, gid })
-        })
-        .next()
-        .unwrap_or(Account {
-            uid: 65534,
-            gid: 65534,
-        })
-}
-
-/// A folder short enough for a socket, owned by the user that the server will run as.
-fn make_folder() -> Result<(TempDir, Option<Account>)> {
-    let usual = std::env::temp_dir();
-    let mut reason = anyhow!("no temporary folder");
-    for base in [usual.as_path(), Path::new("/tmp")] {
-        let made = tempfile::Builder::new()
-            .prefix("tailrace-")
-            .tempdir_in(base);
-        let folder = match made {
-            Ok(folder) => folder,
-            Err(refusal) => {
-                reason = anyhow!(refusal).context(format!("cannot use {}", base.display()));
-                continue;
-            }
-        };
-        if folder.path().as_os_str().len() > LONGEST_FOLDER {
-            reason = anyhow!("{} is too long for a socket", base.display());
-            continue;
-        }
-        // A new file belongs to whoever we are; the standard library has no other way to ask.
-        if fs::metadata(folder.path())?.uid() != 0 {
-            return Ok((folder, None));
-        }
-        if !open_to_others(base) {
-            reason = anyhow!("only root can enter {}", base.display());
-            continue;
-        }
-        let account = nobody();
-        chown(folder.path(), Some(account.uid), Some(account.gid))?;
-        return Ok((folder, Some(account)));
-    }
-    Err(reason.context("no folder for a private Postgres server"))
 }
 
 /// A port of 127.0.0.1 that was free a moment ago.

@@ -9,6 +9,8 @@ use anyhow::{Context, Result, bail};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tailrace::demo::server::{PrivateServer, ServerOptions, StopMode, Tls};
 
+use crate::support::TestDatabase;
+
 /// Set in the environment of the process that [`the_server_dies_with_its_process`] kills.
 const VICTIM: &str = "TAILRACE_TEST_VICTIM";
 
@@ -181,5 +183,22 @@ async fn a_process_to_kill() -> Result<()> {
         println!("folder={}", server.folder().display());
         std::io::stdin().read_to_end(&mut Vec::new())?;
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_tests_database_goes_with_the_test() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let url = database.url();
+    let open = database.lake.pool().acquire().await?;
+    let mut other = PgConnection::connect(&url).await?;
+    drop(database);
+    assert!(other.ping().await.is_err(), "sessions in it are ended");
+    let refused = PgConnection::connect(&url).await;
+    let code = refused
+        .err()
+        .and_then(|error| Some(error.as_database_error()?.code()?.into_owned()));
+    assert_eq!(code.as_deref(), Some("3D000"));
+    drop(open);
     Ok(())
 }
