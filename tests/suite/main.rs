@@ -1,0 +1,6 @@
+//! The integration tests, in one binary, on one private Postgres server.
+
+mod lake;
+mod server;
+mod standins;
+mod support;
