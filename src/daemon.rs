@@ -29,6 +29,21 @@ pub async fn run<P: Pass + 'static>(config: Config, pass: P) -> anyhow::Result<(
     supervise(&config, pass, signals.first()).await
 }
 
+/// A token that SIGTERM or SIGINT cancels, for a command that runs one pass.
+///
+/// # Errors
+/// A signal handler cannot be set.
+pub fn stop_on_signal() -> anyhow::Result<CancellationToken> {
+    let signals = Signals::listen().context("cannot listen to SIGTERM and SIGINT")?;
+    let stop = CancellationToken::new();
+    let cancelled = stop.clone();
+    tokio::spawn(async move {
+        signals.first().await;
+        cancelled.cancel();
+    });
+    Ok(stop)
+}
+
 /// What a task came back with.
 enum Ended {
     Signal(&'static str),

@@ -4,12 +4,14 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`cli`] | the command line, one file per command |
 //! | [`daemon`] | the tasks of `tailrace run`, their start and their end |
 //! | [`scheduler`] | when a pass runs; what follows from how it ended |
 //! | [`health`] | the heartbeat, written and read |
 //! | [`config`] | every setting, from every place that it can come from |
 //! | [`telemetry`], [`events`] | the log, and the names of what it tells |
 //! | [`demo`] | a private Postgres with a hoglake catalog, and stand-ins for the server's loops |
+//! | [`installation`] | our own schema: migrations, and the check that it fits |
 //! | [`sweep`] | one pass: lease, plan, batches, pace, report |
 //! | [`drop`] | the shared drop-commit: guards, commit, receipt |
 //! | [`policy`] | what a policy is; where it is stored |
@@ -19,12 +21,14 @@
 //! | [`instant`] | instants and calendar arithmetic in UTC (pure) |
 
 pub mod catalog;
+pub mod cli;
 pub mod config;
 pub mod daemon;
 pub mod demo;
 pub mod drop;
 pub mod events;
 pub mod health;
+pub mod installation;
 pub mod instant;
 pub mod policy;
 pub mod scheduler;

@@ -49,10 +49,7 @@ pub fn find_binaries() -> Result<PathBuf> {
 
 fn candidates() -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let starts = [
-        env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from),
-        env::current_dir().ok(),
-    ];
+    let starts = [env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from), env::current_dir().ok()];
     for start in starts.into_iter().flatten() {
         found.extend(start.ancestors().map(|above| above.join(LOCAL).join("bin")));
     }
@@ -80,9 +77,7 @@ fn debian_folders(root: &Path) -> Vec<PathBuf> {
 }
 
 fn holds_server(folder: &Path) -> bool {
-    ["initdb", "postgres"]
-        .iter()
-        .all(|program| folder.join(program).is_file())
+    ["initdb", "postgres"].iter().all(|program| folder.join(program).is_file())
 }
 
 fn usable(folder: &Path) -> bool {
@@ -108,10 +103,8 @@ mod tests {
         for name in ["9", "15", "18", "common"] {
             fs::create_dir(root.path().join(name))?;
         }
-        let expected: Vec<PathBuf> = ["18", "15", "9"]
-            .iter()
-            .map(|major| root.path().join(major).join("bin"))
-            .collect();
+        let expected: Vec<PathBuf> =
+            ["18", "15", "9"].iter().map(|major| root.path().join(major).join("bin")).collect();
         assert_eq!(debian_folders(root.path()), expected);
         Ok(())
     }

@@ -11,4 +11,5 @@
 pub mod binaries;
 pub mod lake;
 pub mod server;
+pub mod show;
 pub mod standin;

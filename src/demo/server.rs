@@ -45,10 +45,7 @@ pub struct ServerOptions {
 impl ServerOptions {
     /// What the tests run on: loose durability, and many small databases side by side.
     pub fn for_tests() -> Self {
-        Self {
-            fast_and_loose: true,
-            ..Self::default()
-        }
+        Self { fast_and_loose: true, ..Self::default() }
     }
 
     /// Adds one setting.
@@ -164,11 +161,7 @@ impl PrivateServer {
     /// the template meanwhile, but copies of one may be made side by side.
     pub async fn create_database(&self, name: &str, template: Option<&str>) -> Result<()> {
         let template = template.unwrap_or("template1");
-        let statement = format!(
-            "CREATE DATABASE {} TEMPLATE {}",
-            quoted(name),
-            quoted(template)
-        );
+        let statement = format!("CREATE DATABASE {} TEMPLATE {}", quoted(name), quoted(template));
         self.administer(statement)
             .await
             .with_context(|| format!("cannot make the database {name} from {template}"))
@@ -176,12 +169,9 @@ impl PrivateServer {
 
     /// Drops a database if it is there, ending the sessions in it.
     pub async fn drop_database(&self, name: &str) -> Result<()> {
-        self.administer(format!(
-            "DROP DATABASE IF EXISTS {} WITH (FORCE)",
-            quoted(name)
-        ))
-        .await
-        .with_context(|| format!("cannot drop the database {name}"))
+        self.administer(format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", quoted(name)))
+            .await
+            .with_context(|| format!("cannot drop the database {name}"))
     }
 
     /// Stops the server and keeps its folder, for a later [`restart`](Self::restart).
@@ -201,18 +191,12 @@ impl PrivateServer {
     }
 
     fn address(&self, host: &str, database: &str) -> String {
-        format!(
-            "postgres://postgres@{host}:{}/{}",
-            self.port,
-            escaped(database)
-        )
+        format!("postgres://postgres@{host}:{}/{}", self.port, escaped(database))
     }
 
     async fn administer(&self, statement: String) -> Result<()> {
         let mut connection = PgConnection::connect(&self.admin_url()).await?;
-        sqlx::raw_sql(AssertSqlSafe(statement))
-            .execute(&mut connection)
-            .await?;
+        sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await?;
         connection.close().await?;
         Ok(())
     }
@@ -241,29 +225,20 @@ impl PrivateServer {
             .await
             .with_context(|| format!("cannot run initdb in {}", self.bin_dir.display()))?;
         if !output.status.success() {
-            bail!(
-                "initdb failed: {}",
-                String::from_utf8_lossy(&output.stderr).trim()
-            );
+            bail!("initdb failed: {}", String::from_utf8_lossy(&output.stderr).trim());
         }
         Ok(())
     }
 
     fn configure(&self, options: &ServerOptions) -> Result<()> {
         let mut settings: Vec<(&str, String)> = vec![
-            (
-                "unix_socket_directories",
-                self.folder.path().to_string_lossy().into_owned(),
-            ),
+            ("unix_socket_directories", self.folder.path().to_string_lossy().into_owned()),
             ("port", self.port.to_string()),
             ("timezone", "UTC".into()),
             ("log_timezone", "UTC".into()),
             ("max_connections", "300".into()),
             ("shared_buffers", "128MB".into()),
-            (
-                "listen_addresses",
-                if options.loopback { "127.0.0.1" } else { "" }.into(),
-            ),
+            ("listen_addresses", if options.loopback { "127.0.0.1" } else { "" }.into()),
         ];
         if options.fast_and_loose {
             for name in ["fsync", "synchronous_commit", "full_page_writes"] {

@@ -10,6 +10,7 @@ mod lease;
 mod pace;
 pub mod pass;
 pub mod plan;
+pub mod plan_report;
 pub mod planning;
 pub mod report;
 pub mod settings;

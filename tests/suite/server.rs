@@ -25,9 +25,8 @@ async fn text(url: &str, statement: &str) -> Result<String> {
 
 #[tokio::test]
 async fn a_server_is_set_up_as_asked() -> Result<()> {
-    let options = ServerOptions::for_tests()
-        .setting("work_mem", "5MB")
-        .setting("application_name", "it's");
+    let options =
+        ServerOptions::for_tests().setting("work_mem", "5MB").setting("application_name", "it's");
     let server = PrivateServer::start(options).await?;
     let url = server.admin_url();
     for (name, expected) in [
@@ -58,10 +57,7 @@ async fn a_server_is_set_up_as_asked() -> Result<()> {
 async fn a_server_keeps_its_data_through_a_crash_and_takes_its_folder_along() -> Result<()> {
     let durable = ServerOptions::default();
     let mut server = PrivateServer::start(durable).await?;
-    assert_eq!(
-        text(&server.admin_url(), "current_setting('fsync')").await?,
-        "on"
-    );
+    assert_eq!(text(&server.admin_url(), "current_setting('fsync')").await?, "on");
     let odd_name = "a \"b\" c";
     server.create_database(odd_name, None).await?;
     server.restart(StopMode::Immediate).await?;
@@ -88,10 +84,7 @@ async fn what_the_server_says_is_in_the_error_when_it_does_not_come_up() -> Resu
     let Err(refusal) = PrivateServer::start(options).await else {
         bail!("a server with a library that is not there came up");
     };
-    assert!(
-        format!("{refusal:#}").contains("no_such_library"),
-        "{refusal:#}"
-    );
+    assert!(format!("{refusal:#}").contains("no_such_library"), "{refusal:#}");
     Ok(())
 }
 
@@ -122,15 +115,8 @@ async fn tls_is_offered_on_the_loopback_port() -> Result<()> {
 fn self_signed(folder: &Path) -> Result<Tls> {
     let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
     let made = Command::new("openssl")
-        .args([
-            "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-        ])
-        .args([
-            "-subj",
-            "/CN=localhost",
-            "-addext",
-            "subjectAltName=IP:127.0.0.1",
-        ])
+        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"])
+        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"])
         .arg("-out")
         .arg(&certificate)
         .arg("-keyout")
@@ -168,9 +154,7 @@ async fn the_server_dies_with_its_process() -> Result<()> {
     // SIGKILL: no destructor runs.
     victim.kill()?;
     victim.wait()?;
-    let broken_off = sqlx::query("SELECT pg_sleep(60)")
-        .execute(&mut connection)
-        .await;
+    let broken_off = sqlx::query("SELECT pg_sleep(60)").execute(&mut connection).await;
     assert!(broken_off.is_err());
     let deadline = Instant::now() + Duration::from_secs(30);
     while folder.exists() {
@@ -201,9 +185,8 @@ async fn a_tests_database_goes_with_the_test() -> Result<()> {
     drop(database);
     assert!(other.ping().await.is_err(), "sessions in it are ended");
     let refused = PgConnection::connect(&url).await;
-    let code = refused
-        .err()
-        .and_then(|error| Some(error.as_database_error()?.code()?.into_owned()));
+    let code =
+        refused.err().and_then(|error| Some(error.as_database_error()?.code()?.into_owned()));
     assert_eq!(code.as_deref(), Some("3D000"));
     drop(open);
     Ok(())

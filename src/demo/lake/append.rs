@@ -154,24 +154,14 @@ impl Table {
         commit.check_table_live(self.table_id).await?;
         let snapshot_id = commit.snapshot("append").await?;
         let file_ids = self.insert_files(&mut commit, snapshot_id, &files).await?;
-        commit
-            .change(snapshot_id, kind::INSERTED, self.table_id)
-            .await?;
+        commit.change(snapshot_id, kind::INSERTED, self.table_id).await?;
         commit.finish().await?;
-        Ok(Committed {
-            snapshot_id,
-            file_ids,
-        })
+        Ok(Committed { snapshot_id, file_ids })
     }
 
     /// A path that nothing else has.
     pub(crate) fn new_path(&self, extension: &str) -> String {
-        format!(
-            "{}/{}/{}.{extension}",
-            self.catalog.data_path,
-            self.table_uuid,
-            Uuid::new_v4()
-        )
+        format!("{}/{}/{}.{extension}", self.catalog.data_path, self.table_uuid, Uuid::new_v4())
     }
 
     /// Gives each file a path, and writes its object if the lake has any. Before the commit,
@@ -198,9 +188,8 @@ impl Table {
     ) -> Result<Vec<i64>> {
         let catalog_id = self.catalog.catalog_id;
         let (live_spec, arity) = self.live_spec_and_arity(commit).await?;
-        if let Some(odd) = files
-            .iter()
-            .find(|file| file.spec_id.is_none() && file.values.len() != arity)
+        if let Some(odd) =
+            files.iter().find(|file| file.spec_id.is_none() && file.values.len() != arity)
         {
             return Err(LakeError::Validation(format!(
                 "{} partition values for a spec of {arity} fields",
@@ -249,27 +238,12 @@ impl Table {
             .bind(self.table_id)
             .bind(snapshot_id)
             .bind(&ids)
-            .bind(
-                chunk
-                    .iter()
-                    .map(|file| file.path.as_deref())
-                    .collect::<Vec<_>>(),
-            )
+            .bind(chunk.iter().map(|file| file.path.as_deref()).collect::<Vec<_>>())
             .bind(chunk.iter().map(|file| file.records).collect::<Vec<_>>())
             .bind(chunk.iter().map(|file| file.bytes).collect::<Vec<_>>())
             .bind(&row_ids)
-            .bind(
-                chunk
-                    .iter()
-                    .map(|file| file.stats_state.as_str())
-                    .collect::<Vec<_>>(),
-            )
-            .bind(
-                chunk
-                    .iter()
-                    .map(|file| file.spec_id.or(live_spec))
-                    .collect::<Vec<_>>(),
-            )
+            .bind(chunk.iter().map(|file| file.stats_state.as_str()).collect::<Vec<_>>())
+            .bind(chunk.iter().map(|file| file.spec_id.or(live_spec)).collect::<Vec<_>>())
             .execute(&mut *commit.tx)
             .await?;
             sqlx::query(

@@ -20,10 +20,7 @@ pub struct CatalogOptions {
 
 impl Default for CatalogOptions {
     fn default() -> Self {
-        Self {
-            retention: None,
-            consumer_floor: true,
-        }
+        Self { retention: None, consumer_floor: true }
     }
 }
 
@@ -77,12 +74,7 @@ impl Lake {
         .bind(options.consumer_floor)
         .fetch_one(&self.pool)
         .await?;
-        Ok(Catalog {
-            lake: self.clone(),
-            catalog_id,
-            name: name.to_owned(),
-            data_path,
-        })
+        Ok(Catalog { lake: self.clone(), catalog_id, name: name.to_owned(), data_path })
     }
 
     /// A catalog that is there already.
@@ -94,12 +86,7 @@ impl Lake {
                 .await?;
         let (catalog_id, data_path) =
             found.ok_or_else(|| LakeError::NotFound(format!("the catalog {name}")))?;
-        Ok(Catalog {
-            lake: self.clone(),
-            catalog_id,
-            name: name.to_owned(),
-            data_path,
-        })
+        Ok(Catalog { lake: self.clone(), catalog_id, name: name.to_owned(), data_path })
     }
 }
 
@@ -133,11 +120,7 @@ impl Catalog {
                 namespace_id
             }
         };
-        Ok(Namespace {
-            catalog: self.clone(),
-            namespace_id,
-            name: name.to_owned(),
-        })
+        Ok(Namespace { catalog: self.clone(), namespace_id, name: name.to_owned() })
     }
 
     async fn make_namespace(&self, commit: &mut Commit, name: &str) -> Result<i64> {
@@ -157,9 +140,7 @@ impl Catalog {
         .bind(name)
         .execute(&mut *commit.tx)
         .await?;
-        commit
-            .change(snapshot_id, kind::NAMESPACE_CREATED, namespace_id)
-            .await?;
+        commit.change(snapshot_id, kind::NAMESPACE_CREATED, namespace_id).await?;
         Ok(namespace_id)
     }
 
@@ -209,9 +190,7 @@ impl Namespace {
             return Err(LakeError::NotFound(format!("the namespace {}", self.name)));
         }
         let snapshot_id = commit.ddl_snapshot("drop namespace").await?;
-        commit
-            .change(snapshot_id, kind::NAMESPACE_DROPPED, self.namespace_id)
-            .await?;
+        commit.change(snapshot_id, kind::NAMESPACE_DROPPED, self.namespace_id).await?;
         commit.finish().await?;
         Ok(snapshot_id)
     }

@@ -25,20 +25,11 @@ fn flatten<'a>(
     flat: &mut Vec<Flat<'a>>,
 ) {
     for (ordinal, column) in (first_ordinal..).zip(columns) {
-        let path = if above.is_empty() {
-            column.name.clone()
-        } else {
-            format!("{above}.{}", column.name)
-        };
+        let path =
+            if above.is_empty() { column.name.clone() } else { format!("{above}.{}", column.name) };
         let field_id = *next_id;
         *next_id += 1;
-        flat.push(Flat {
-            path: path.clone(),
-            field_id,
-            parent,
-            ordinal,
-            column,
-        });
+        flat.push(Flat { path: path.clone(), field_id, parent, ordinal, column });
         flatten(&column.children, &path, Some(field_id), 0, next_id, flat);
     }
 }
@@ -67,17 +58,8 @@ pub(super) async fn insert_columns(
     .fetch_one(&mut *commit.tx)
     .await?;
     let (mut next_id, mut flat) = (first, Vec::new());
-    let (above, parent) = place
-        .parent
-        .map_or(("", None), |(path, id)| (path, Some(id)));
-    flatten(
-        columns,
-        above,
-        parent,
-        place.first_ordinal,
-        &mut next_id,
-        &mut flat,
-    );
+    let (above, parent) = place.parent.map_or(("", None), |(path, id)| (path, Some(id)));
+    flatten(columns, above, parent, place.first_ordinal, &mut next_id, &mut flat);
     sqlx::query("UPDATE hog_table SET next_field_id = $3 WHERE catalog_id = $1 AND table_id = $2")
         .bind(place.catalog_id)
         .bind(place.table_id)
@@ -102,10 +84,7 @@ pub(super) async fn insert_columns(
         .execute(&mut *commit.tx)
         .await?;
     }
-    Ok(flat
-        .into_iter()
-        .map(|row| (row.path, row.field_id))
-        .collect())
+    Ok(flat.into_iter().map(|row| (row.path, row.field_id)).collect())
 }
 
 /// The live columns of a table by path.
@@ -157,17 +136,9 @@ impl Table {
         .fetch_one(&mut *commit.tx)
         .await?;
         let snapshot_id = commit.ddl_snapshot("add column").await?;
-        let place = Place {
-            catalog_id,
-            table_id,
-            snapshot_id,
-            parent,
-            first_ordinal,
-        };
+        let place = Place { catalog_id, table_id, snapshot_id, parent, first_ordinal };
         let added = insert_columns(&mut commit, place, &[column]).await?;
-        commit
-            .change(snapshot_id, kind::TABLE_ALTERED, table_id)
-            .await?;
+        commit.change(snapshot_id, kind::TABLE_ALTERED, table_id).await?;
         commit.finish().await?;
         Ok(added)
     }
@@ -177,8 +148,7 @@ impl Table {
         let mut commit = self.begin_ddl().await?;
         let field_id = self.live_field(&mut commit, path).await?;
         let snapshot_id = commit.ddl_snapshot("rename column").await?;
-        self.end_columns(&mut commit, &[field_id], snapshot_id)
-            .await?;
+        self.end_columns(&mut commit, &[field_id], snapshot_id).await?;
         sqlx::query(
             "INSERT INTO hog_column
              SELECT (jsonb_populate_record(c, jsonb_build_object(
@@ -193,9 +163,7 @@ impl Table {
         .bind(name)
         .execute(&mut *commit.tx)
         .await?;
-        commit
-            .change(snapshot_id, kind::TABLE_ALTERED, self.table_id)
-            .await?;
+        commit.change(snapshot_id, kind::TABLE_ALTERED, self.table_id).await?;
         commit.finish().await?;
         Ok(snapshot_id)
     }
@@ -214,9 +182,7 @@ impl Table {
             .collect();
         let snapshot_id = commit.ddl_snapshot("drop column").await?;
         self.end_columns(&mut commit, &ended, snapshot_id).await?;
-        commit
-            .change(snapshot_id, kind::TABLE_ALTERED, self.table_id)
-            .await?;
+        commit.change(snapshot_id, kind::TABLE_ALTERED, self.table_id).await?;
         commit.finish().await?;
         Ok(snapshot_id)
     }

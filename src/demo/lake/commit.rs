@@ -37,22 +37,15 @@ impl Commit {
     /// Waits for the commit lock, at most 30 seconds as a foreground commit of the server.
     pub async fn begin(catalog: &Catalog) -> Result<Self> {
         let pool = catalog.pool();
-        let mut tx = pool
-            .begin_with("BEGIN ISOLATION LEVEL READ COMMITTED")
-            .await?;
-        sqlx::query("SET LOCAL lock_timeout = '30s'")
-            .execute(&mut *tx)
-            .await?;
+        let mut tx = pool.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
+        sqlx::query("SET LOCAL lock_timeout = '30s'").execute(&mut *tx).await?;
         sqlx::query(TAKE_LOCK)
             .bind(COMMIT_LOCK_CLASS)
             .bind(catalog.catalog_id)
             .execute(&mut *tx)
             .await
             .map_err(lock_refusal)?;
-        Ok(Self {
-            tx,
-            catalog_id: catalog.catalog_id,
-        })
+        Ok(Self { tx, catalog_id: catalog.catalog_id })
     }
 
     /// The head and the floor as of now; nobody moves them while we hold the lock.
@@ -74,10 +67,7 @@ impl Commit {
             )));
         }
         if read_snapshot < floor {
-            return Err(LakeError::Expired {
-                snapshot_id: read_snapshot,
-                floor,
-            });
+            return Err(LakeError::Expired { snapshot_id: read_snapshot, floor });
         }
         Ok(())
     }
@@ -120,11 +110,7 @@ impl Commit {
         .bind(table_id)
         .fetch_one(&mut *self.tx)
         .await?;
-        if live {
-            Ok(())
-        } else {
-            Err(LakeError::TableDropped { table_id })
-        }
+        if live { Ok(()) } else { Err(LakeError::TableDropped { table_id }) }
     }
 
     /// Takes `count` file ids and returns the first.

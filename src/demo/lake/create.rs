@@ -19,9 +19,7 @@ impl Catalog {
         let mut commit = Commit::begin(self).await?;
         let snapshot_id = commit.ddl_snapshot("create table").await?;
         let home = (namespace.namespace_id, name);
-        let table = self
-            .make_table(&mut commit, snapshot_id, home, columns, spec)
-            .await?;
+        let table = self.make_table(&mut commit, snapshot_id, home, columns, spec).await?;
         commit.finish().await?;
         Ok(table)
     }
@@ -67,26 +65,13 @@ impl Catalog {
             .bind(table_id)
             .execute(&mut *commit.tx)
             .await?;
-        let place = Place {
-            catalog_id,
-            table_id,
-            snapshot_id,
-            parent: None,
-            first_ordinal: 0,
-        };
+        let place = Place { catalog_id, table_id, snapshot_id, parent: None, first_ordinal: 0 };
         let fields = insert_columns(commit, place, columns).await?;
-        let table = Table {
-            catalog: self.clone(),
-            table_id,
-            table_uuid,
-            fields,
-        };
+        let table = Table { catalog: self.clone(), table_id, table_uuid, fields };
         if !spec.is_empty() {
             table.begin_spec(commit, snapshot_id, 1, spec).await?;
         }
-        commit
-            .change(snapshot_id, kind::TABLE_CREATED, table_id)
-            .await?;
+        commit.change(snapshot_id, kind::TABLE_CREATED, table_id).await?;
         Ok(table)
     }
 }
@@ -107,10 +92,7 @@ impl Table {
         let snapshot_id = commit.ddl_snapshot("replace table").await?;
         self.end_table(&mut commit, snapshot_id).await?;
         let home = (namespace_id, name.as_str());
-        let table = self
-            .catalog
-            .make_table(&mut commit, snapshot_id, home, columns, spec)
-            .await?;
+        let table = self.catalog.make_table(&mut commit, snapshot_id, home, columns, spec).await?;
         sqlx::query(
             "UPDATE hog_table SET replaced_table_id = $3 WHERE catalog_id = $1 AND table_id = $2",
         )

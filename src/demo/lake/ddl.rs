@@ -51,9 +51,7 @@ impl Table {
         fields: &[Field],
     ) -> Result<i64> {
         if spec_id.is_some() && fields.is_empty() {
-            return Err(LakeError::Validation(
-                "a spec has at least one field".into(),
-            ));
+            return Err(LakeError::Validation("a spec has at least one field".into()));
         }
         let snapshot_id = commit.ddl_snapshot("change partition spec").await?;
         sqlx::query(
@@ -66,12 +64,9 @@ impl Table {
         .execute(&mut *commit.tx)
         .await?;
         if let Some(spec_id) = spec_id {
-            self.begin_spec(&mut commit, snapshot_id, spec_id, fields)
-                .await?;
+            self.begin_spec(&mut commit, snapshot_id, spec_id, fields).await?;
         }
-        commit
-            .change(snapshot_id, kind::TABLE_ALTERED, self.table_id)
-            .await?;
+        commit.change(snapshot_id, kind::TABLE_ALTERED, self.table_id).await?;
         commit.finish().await?;
         Ok(snapshot_id)
     }
@@ -98,8 +93,7 @@ impl Table {
     /// Gives the table another name, and returns the snapshot.
     pub async fn rename(&self, name: &str) -> Result<i64> {
         let commit = self.begin_ddl().await?;
-        self.next_version(commit, "rename table", json!({ "name": name }))
-            .await
+        self.next_version(commit, "rename table", json!({ "name": name })).await
     }
 
     /// Moves the table into another namespace of its catalog, and returns the snapshot.
@@ -135,9 +129,7 @@ impl Table {
         .execute(&mut *commit.tx)
         .await?;
         self.end_version(commit, snapshot_id).await?;
-        commit
-            .change(snapshot_id, kind::TABLE_DROPPED, self.table_id)
-            .await
+        commit.change(snapshot_id, kind::TABLE_DROPPED, self.table_id).await
     }
 
     async fn end_version(&self, commit: &mut Commit, snapshot_id: i64) -> Result<()> {
@@ -171,9 +163,7 @@ impl Table {
         .bind(changed)
         .execute(&mut *commit.tx)
         .await?;
-        commit
-            .change(snapshot_id, kind::TABLE_ALTERED, self.table_id)
-            .await?;
+        commit.change(snapshot_id, kind::TABLE_ALTERED, self.table_id).await?;
         commit.finish().await?;
         Ok(snapshot_id)
     }

@@ -23,10 +23,8 @@ impl Lake {
     /// Reads every row of every `hog_*` table of the lake's schema, in one snapshot of the
     /// database.
     pub async fn dump(&self) -> Result<Dump> {
-        let mut tx = self
-            .pool
-            .begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            .await?;
+        let mut tx =
+            self.pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
         let tables: Vec<String> = sqlx::query_scalar(
             "SELECT relname::text FROM pg_class
               WHERE relnamespace = current_schema()::regnamespace
@@ -37,9 +35,8 @@ impl Lake {
         let mut dump = Dump::new();
         for table in tables {
             let statement = format!("SELECT to_jsonb(t)::text FROM {} t", super::quoted(&table));
-            let mut rows: Vec<String> = sqlx::query_scalar(AssertSqlSafe(statement))
-                .fetch_all(&mut *tx)
-                .await?;
+            let mut rows: Vec<String> =
+                sqlx::query_scalar(AssertSqlSafe(statement)).fetch_all(&mut *tx).await?;
             rows.sort_unstable();
             dump.insert(table, rows);
         }
@@ -57,10 +54,7 @@ pub fn differences(before: &Dump, after: &Dump) -> BTreeMap<String, Difference> 
         .map(|table| {
             let old = before.get(table).unwrap_or(&empty);
             let new = after.get(table).unwrap_or(&empty);
-            let difference = Difference {
-                gone: without(old, new),
-                new: without(new, old),
-            };
+            let difference = Difference { gone: without(old, new), new: without(new, old) };
             (table.clone(), difference)
         })
         .filter(|(_, difference)| *difference != Difference::default())

@@ -74,9 +74,7 @@ impl Lake {
         // Not through a pool: a database that becomes a template may have no session left.
         let mut connection = PgConnection::connect_with(&lake.pool.connect_options()).await?;
         let create = format!("CREATE SCHEMA IF NOT EXISTS {}", quoted(schema));
-        sqlx::raw_sql(AssertSqlSafe(create))
-            .execute(&mut connection)
-            .await?;
+        sqlx::raw_sql(AssertSqlSafe(create)).execute(&mut connection).await?;
         sqlx::raw_sql(SCHEMA).execute(&mut connection).await?;
         connection.close().await?;
         Ok(lake)
@@ -87,9 +85,7 @@ impl Lake {
         let options = pool.connect_options().as_ref().clone();
         let options = options.options([("search_path", quoted(schema))]);
         Self {
-            pool: PgPoolOptions::new()
-                .max_connections(16)
-                .connect_lazy_with(options),
+            pool: PgPoolOptions::new().max_connections(16).connect_lazy_with(options),
             schema: schema.to_owned(),
             objects: None,
         }

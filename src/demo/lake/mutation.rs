@@ -24,10 +24,7 @@ impl Table {
         commit.check_no_ddl(self.table_id, read_snapshot).await?;
         commit.check_table_live(self.table_id).await?;
         let writes = [kind::TABLE_CREATED, kind::INSERTED, kind::DELETED];
-        if commit
-            .changed_since(self.table_id, &writes, read_snapshot)
-            .await?
-        {
+        if commit.changed_since(self.table_id, &writes, read_snapshot).await? {
             return Err(LakeError::Conflict(format!(
                 "the table was written to after the snapshot {read_snapshot}"
             )));
@@ -39,21 +36,14 @@ impl Table {
                 "a file to replace is no live file of the table".into(),
             ));
         }
-        commit
-            .change(snapshot_id, kind::DELETED, self.table_id)
-            .await?;
+        commit.change(snapshot_id, kind::DELETED, self.table_id).await?;
         let mut file_ids = Vec::new();
         if !added.is_empty() {
             file_ids = self.insert_files(&mut commit, snapshot_id, &added).await?;
-            commit
-                .change(snapshot_id, kind::INSERTED, self.table_id)
-                .await?;
+            commit.change(snapshot_id, kind::INSERTED, self.table_id).await?;
         }
         commit.finish().await?;
-        Ok(Committed {
-            snapshot_id,
-            file_ids,
-        })
+        Ok(Committed { snapshot_id, file_ids })
     }
 
     /// Ends the live ones of these files, their vectors first, and says how many it ended.

@@ -36,24 +36,15 @@ const UNDO: [(u32, &str); 17] = [
            DROP COLUMN newest_begin_snapshot;
          ALTER TABLE hog_maintenance_summary DROP COLUMN measures_generation",
     ),
-    (
-        21,
-        "ALTER TABLE hog_file_removal DROP COLUMN claimed_at, DROP COLUMN claimed_by",
-    ),
-    (
-        20,
-        "ALTER TABLE hog_table DROP COLUMN retirement_eligible_at",
-    ),
+    (21, "ALTER TABLE hog_file_removal DROP COLUMN claimed_at, DROP COLUMN claimed_by"),
+    (20, "ALTER TABLE hog_table DROP COLUMN retirement_eligible_at"),
     (19, "DROP INDEX hog_data_file_ended"),
     (18, "ALTER TABLE hog_data_file DROP COLUMN split_offsets"),
     (17, "DROP INDEX hog_data_file_path, hog_delete_file_path"),
     (16, "DROP INDEX hog_file_removal_undrained_path"),
     (15, "DROP TABLE hog_compaction_claim"),
     (14, "ALTER TABLE hog_table DROP COLUMN replaced_table_id"),
-    (
-        11,
-        "ALTER TABLE hog_table_version DROP COLUMN comment, DROP COLUMN properties",
-    ),
+    (11, "ALTER TABLE hog_table_version DROP COLUMN comment, DROP COLUMN properties"),
     (
         10,
         "ALTER TABLE hog_maintenance_summary_tier DROP COLUMN pending_max_bytes;

@@ -116,14 +116,12 @@ impl Table {
 
     /// Every file of the table that has a row, ended or not. Without vectors.
     pub async fn all_files(&self) -> Result<Vec<FileRow>> {
-        self.files("begin_snapshot BETWEEN $3 AND $4", i64::MIN, i64::MAX)
-            .await
+        self.files("begin_snapshot BETWEEN $3 AND $4", i64::MIN, i64::MAX).await
     }
 
     /// Every vector of the table that has a row, ended or not.
     pub async fn all_vectors(&self) -> Result<Vec<VectorRow>> {
-        self.vectors("begin_snapshot BETWEEN $3 AND $4", i64::MIN, i64::MAX)
-            .await
+        self.vectors("begin_snapshot BETWEEN $3 AND $4", i64::MIN, i64::MAX).await
     }
 
     /// What the server's changefeed answers for the snapshots after `from` up to `to`. Files
@@ -169,10 +167,7 @@ impl Table {
     async fn check_window(&self, from: i64, to: i64) -> Result<()> {
         let (head, floor) = (self.catalog.head().await?, self.catalog.floor().await?);
         if from < floor {
-            return Err(LakeError::Expired {
-                snapshot_id: from,
-                floor,
-            });
+            return Err(LakeError::Expired { snapshot_id: from, floor });
         }
         if to > head || from > to {
             return Err(LakeError::Validation(format!(
@@ -183,17 +178,11 @@ impl Table {
     }
 
     async fn files(&self, which: &str, from: i64, to: i64) -> Result<Vec<FileRow>> {
-        self.rows(format!("{FILES}{which} ORDER BY f.data_file_id"), from, to)
-            .await
+        self.rows(format!("{FILES}{which} ORDER BY f.data_file_id"), from, to).await
     }
 
     async fn vectors(&self, which: &str, from: i64, to: i64) -> Result<Vec<VectorRow>> {
-        self.rows(
-            format!("{VECTORS}{which} ORDER BY d.delete_file_id"),
-            from,
-            to,
-        )
-        .await
+        self.rows(format!("{VECTORS}{which} ORDER BY d.delete_file_id"), from, to).await
     }
 
     async fn rows<T>(&self, statement: String, from: i64, to: i64) -> Result<Vec<T>>

@@ -26,10 +26,7 @@ impl Column {
 
     /// A struct of columns.
     pub fn structure(name: &str, children: Vec<Column>) -> Self {
-        Self {
-            children,
-            ..Self::new(name, "struct")
-        }
+        Self { children, ..Self::new(name, "struct") }
     }
 }
 
@@ -47,11 +44,7 @@ pub struct Field {
 impl Field {
     /// A field by the name of its transform.
     pub fn new(column: &str, transform: &str, param: Option<i32>) -> Self {
-        Self {
-            column: column.to_owned(),
-            transform: transform.to_owned(),
-            param,
-        }
+        Self { column: column.to_owned(), transform: transform.to_owned(), param }
     }
 
     /// The value itself.

@@ -35,8 +35,7 @@ impl Table {
         commit.check_readable(read_snapshot).await?;
         commit.check_no_ddl(self.table_id, read_snapshot).await?;
         commit.check_table_live(self.table_id).await?;
-        self.check_target(&mut commit, data_file_id, delete_count, read_snapshot)
-            .await?;
+        self.check_target(&mut commit, data_file_id, delete_count, read_snapshot).await?;
 
         let delete_file_id = commit.take_file_ids(1).await?;
         let snapshot_id = commit.snapshot("delete rows").await?;
@@ -64,9 +63,7 @@ impl Table {
         .bind(VECTOR_BYTES)
         .execute(&mut *commit.tx)
         .await?;
-        commit
-            .change(snapshot_id, kind::DELETED, self.table_id)
-            .await?;
+        commit.change(snapshot_id, kind::DELETED, self.table_id).await?;
         commit.finish().await?;
         Ok(delete_file_id)
     }

@@ -41,10 +41,7 @@ fn nobody() -> Account {
             (name == "nobody").then_some(Account { uid, gid })
         })
         .next()
-        .unwrap_or(Account {
-            uid: 65534,
-            gid: 65534,
-        })
+        .unwrap_or(Account { uid: 65534, gid: 65534 })
 }
 
 /// A folder short enough for a socket, owned by the user that the server will run as.
@@ -52,9 +49,7 @@ pub fn make_folder() -> Result<(TempDir, Option<Account>)> {
     let usual = std::env::temp_dir();
     let mut reason = anyhow!("no temporary folder");
     for base in [usual.as_path(), Path::new("/tmp")] {
-        let made = tempfile::Builder::new()
-            .prefix("tailrace-")
-            .tempdir_in(base);
+        let made = tempfile::Builder::new().prefix("tailrace-").tempdir_in(base);
         let folder = match made {
             Ok(folder) => folder,
             Err(refusal) => {

@@ -24,9 +24,7 @@ pub struct Cleaned {
 impl Cleanup {
     /// A loop over a catalog's queue.
     pub fn new(catalog: &Catalog) -> Self {
-        Self {
-            catalog: catalog.clone(),
-        }
+        Self { catalog: catalog.clone() }
     }
 
     /// Takes up to `limit` undrained paths, the oldest first. An object goes if no row of a

@@ -63,23 +63,14 @@ struct Bucket {
 impl Compaction {
     /// A loop that merges files below `target_bytes`, and heeds claims.
     pub fn new(catalog: &Catalog, target_bytes: i64) -> Self {
-        Self {
-            catalog: catalog.clone(),
-            claimant: Uuid::new_v4(),
-            target_bytes,
-            claims: true,
-        }
+        Self { catalog: catalog.clone(), claimant: Uuid::new_v4(), target_bytes, claims: true }
     }
 
     /// Plans the merges of a table without the commit lock, claims them for 15 minutes and
     /// writes their objects. A group is at least two live files of one spec and one tuple of
     /// values; it is left out whole when any of its files is claimed.
     pub async fn plan(&self, table: &Table) -> Result<Vec<Group>> {
-        let mut tx = self
-            .catalog
-            .pool()
-            .begin_with("BEGIN ISOLATION LEVEL READ COMMITTED")
-            .await?;
+        let mut tx = self.catalog.pool().begin_with("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
         sqlx::query(TAKE_LOCK)
             .bind(PLANNING_LOCK_CLASS)
             .bind(self.catalog.catalog_id)
@@ -194,10 +185,7 @@ impl Compaction {
         .bind(&group.inputs)
         .fetch_one(&mut *commit.tx)
         .await?;
-        group
-            .table
-            .end_files(&mut commit, &group.inputs, snapshot_id)
-            .await?;
+        group.table.end_files(&mut commit, &group.inputs, snapshot_id).await?;
         sqlx::query(
             "INSERT INTO hog_data_file (catalog_id, data_file_id, table_id, begin_snapshot, path,
                     record_count, file_size_bytes, row_id_start, spec_id, explicit_row_ids)
@@ -224,15 +212,10 @@ impl Compaction {
         .bind(output)
         .execute(&mut *commit.tx)
         .await?;
-        commit
-            .change(snapshot_id, kind::COMPACTED, group.table.table_id)
-            .await?;
+        commit.change(snapshot_id, kind::COMPACTED, group.table.table_id).await?;
         commit.finish().await?;
         self.end_claim(&group, "1 minute").await?;
-        Ok(Compacted::Done {
-            snapshot_id,
-            output,
-        })
+        Ok(Compacted::Done { snapshot_id, output })
     }
 
     /// Plans and commits, and says how many merges were done.

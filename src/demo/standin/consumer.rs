@@ -23,10 +23,7 @@ impl Consumer {
         .bind(table.table_uuid)
         .execute(table.catalog.pool())
         .await?;
-        Ok(Self {
-            table: table.clone(),
-            consumer_id: consumer_id.to_owned(),
-        })
+        Ok(Self { table: table.clone(), consumer_id: consumer_id.to_owned() })
     }
 
     /// The last snapshot that it has applied.

@@ -39,10 +39,7 @@ pub struct Purged {
 impl Expiry {
     /// A loop that moves the floor by up to 10,000 snapshots at a time.
     pub fn new(catalog: &Catalog) -> Self {
-        Self {
-            catalog: catalog.clone(),
-            batch: 10_000,
-        }
+        Self { catalog: catalog.clone(), batch: 10_000 }
     }
 
     /// Both parts, as of the database's time.
@@ -95,11 +92,7 @@ impl Expiry {
                                                WHERE catalog_id = $1 AND snapshot_id = $2)
               WHERE catalog_id = $1",
         ] {
-            sqlx::query(statement)
-                .bind(catalog_id)
-                .bind(to)
-                .execute(&mut *commit.tx)
-                .await?;
+            sqlx::query(statement).bind(catalog_id).bind(to).execute(&mut *commit.tx).await?;
         }
         commit.finish().await?;
         Ok(FloorMove { from, to })
@@ -185,10 +178,6 @@ async fn queue(
     statement: &'static str,
     ids: &[i64],
 ) -> Result<u64> {
-    let queued = sqlx::query(statement)
-        .bind(catalog_id)
-        .bind(ids)
-        .execute(&mut **tx)
-        .await?;
+    let queued = sqlx::query(statement).bind(catalog_id).bind(ids).execute(&mut **tx).await?;
     Ok(queued.rows_affected())
 }

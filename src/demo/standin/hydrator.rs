@@ -30,11 +30,7 @@ impl HeldFiles {
         .bind(limit)
         .fetch_all(&mut *tx)
         .await?;
-        Ok(Self {
-            tx,
-            catalog_id: catalog.catalog_id,
-            file_ids,
-        })
+        Ok(Self { tx, catalog_id: catalog.catalog_id, file_ids })
     }
 
     /// Gives up: the files are pending still.

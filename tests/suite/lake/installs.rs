@@ -15,13 +15,8 @@ async fn dumps_differ_by_exactly_the_rows_that_changed() -> Result<()> {
     let table = database.table(&catalog, "t", &[Field::day("at")]).await?;
     let before = database.lake.dump().await?;
     assert_eq!(before.len(), 21);
-    assert_eq!(
-        differences(&before, &database.lake.dump().await?),
-        BTreeMap::new()
-    );
-    table
-        .append(vec![NewFile::of(["20713"]), NewFile::of(["20714"])])
-        .await?;
+    assert_eq!(differences(&before, &database.lake.dump().await?), BTreeMap::new());
+    table.append(vec![NewFile::of(["20713"]), NewFile::of(["20714"])]).await?;
     let changed = differences(&before, &database.lake.dump().await?);
     let counts: Vec<_> = changed
         .iter()
@@ -49,9 +44,7 @@ async fn dumps_differ_by_exactly_the_rows_that_changed() -> Result<()> {
 
 #[tokio::test]
 async fn an_older_server_is_written_to_as_a_newer_one() -> Result<()> {
-    for version in [
-        6, 9, 10, 11, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27,
-    ] {
+    for version in [6, 9, 10, 11, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27] {
         let database = TestDatabase::in_schema("public").await?;
         database.lake.downgrade(version).await?;
         let catalog = database.catalog("c").await?;
@@ -84,14 +77,11 @@ async fn an_older_server_is_written_to_as_a_newer_one() -> Result<()> {
         )
         .fetch_all(catalog.pool())
         .await?;
-        let expected: Vec<&str> = [
-            (11, "properties"),
-            (14, "replaced_table_id"),
-            (20, "retirement_eligible_at"),
-        ]
-        .into_iter()
-        .filter_map(|(since, name)| (version >= since).then_some(name))
-        .collect();
+        let expected: Vec<&str> =
+            [(11, "properties"), (14, "replaced_table_id"), (20, "retirement_eligible_at")]
+                .into_iter()
+                .filter_map(|(since, name)| (version >= since).then_some(name))
+                .collect();
         assert_eq!(claims, expected, "V{version}");
     }
     Ok(())
@@ -101,10 +91,7 @@ async fn an_older_server_is_written_to_as_a_newer_one() -> Result<()> {
 async fn another_schema_and_several_catalogs_do_not_meet() -> Result<()> {
     let database = TestDatabase::in_schema("Hog lake").await?;
     assert_eq!(database.lake.schema(), "Hog lake");
-    let (one, two) = (
-        database.catalog("one").await?,
-        database.catalog("two").await?,
-    );
+    let (one, two) = (database.catalog("one").await?, database.catalog("two").await?);
     let table = database.table(&one, "t", &[Field::day("at")]).await?;
     let twin = database.table(&two, "t", &[Field::day("at")]).await?;
     assert_eq!(table.table_id, twin.table_id);
@@ -117,17 +104,9 @@ async fn another_schema_and_several_catalogs_do_not_meet() -> Result<()> {
     .fetch_one(&database.pool)
     .await?;
     assert_eq!(place, "\"Hog lake\"");
-    let again = Lake::attach(&database.pool, "Hog lake")
-        .open_catalog("one")
-        .await?;
+    let again = Lake::attach(&database.pool, "Hog lake").open_catalog("one").await?;
     assert_eq!(again.catalog_id, one.catalog_id);
-    assert!(
-        database
-            .lake
-            .catalog("one", CatalogOptions::default())
-            .await
-            .is_err()
-    );
+    assert!(database.lake.catalog("one", CatalogOptions::default()).await.is_err());
     Ok(())
 }
 

@@ -19,30 +19,17 @@ async fn an_append_takes_ids_rows_and_totals_from_the_counters() -> Result<()> {
         NewFile::of(["20714"]).missing(0).pending(),
     ];
     let done = table.append(files).await?;
-    assert_eq!(
-        (done.snapshot_id, &done.file_ids[..]),
-        (head + 1, &[1, 2, 3][..])
-    );
+    assert_eq!((done.snapshot_id, &done.file_ids[..]), (head + 1, &[1, 2, 3][..]));
     assert_eq!(catalog.next_file_id().await?, 4);
     assert_eq!(catalog.schema_version().await?, schema_version);
-    one_change(
-        &catalog,
-        done.snapshot_id,
-        "table_inserted_into",
-        table.table_id,
-    )
-    .await?;
+    one_change(&catalog, done.snapshot_id, "table_inserted_into", table.table_id).await?;
 
     let files = table.live_files().await?;
     let values: Vec<_> = files.iter().map(|file| file.values.clone()).collect();
     assert_eq!(values, [vec![Some("20713".to_owned())], vec![None], vec![]]);
     let row_ids: Vec<_> = files.iter().map(|file| file.row_id_start).collect();
     assert_eq!(row_ids, [0, 7, 10]);
-    assert!(
-        files
-            .iter()
-            .all(|file| file.spec_id == Some(1) && !file.explicit_row_ids)
-    );
+    assert!(files.iter().all(|file| file.spec_id == Some(1) && !file.explicit_row_ids));
     assert_eq!(files[2].stats_state, "pending");
     assert_eq!(table.rows_at(done.snapshot_id).await?, 110);
     let stats: (i64, i64, i64) =
@@ -65,9 +52,7 @@ async fn snapshot_ids_are_dense_and_in_commit_order_with_writers_side_by_side() 
         writers.spawn(async move {
             for day in 0..5 {
                 let value = (20_000 + writer * 10 + day).to_string();
-                table
-                    .append(vec![NewFile::of([value]), NewFile::new(vec![None])])
-                    .await?;
+                table.append(vec![NewFile::of([value]), NewFile::new(vec![None])]).await?;
             }
             Ok::<_, LakeError>(())
         });
@@ -86,12 +71,7 @@ async fn snapshot_ids_are_dense_and_in_commit_order_with_writers_side_by_side() 
     .fetch_one(catalog.pool())
     .await?;
     assert_eq!(in_order, (before + 40, true, true));
-    let ids: Vec<i64> = table
-        .all_files()
-        .await?
-        .iter()
-        .map(|file| file.data_file_id)
-        .collect();
+    let ids: Vec<i64> = table.all_files().await?.iter().map(|file| file.data_file_id).collect();
     assert_eq!(ids, (1..=80).collect::<Vec<i64>>());
     Ok(())
 }
@@ -158,10 +138,7 @@ async fn appends_conflict_with_ddl_only() -> Result<()> {
     assert!(matches!(refused, Err(LakeError::Validation(_))));
     let head = catalog.head().await?;
     table.drop_table().await?;
-    assert!(matches!(
-        table.append(one()).await,
-        Err(LakeError::TableDropped { .. })
-    ));
+    assert!(matches!(table.append(one()).await, Err(LakeError::TableDropped { .. })));
     assert!(matches!(
         table.append_at(head, one()).await,
         Err(LakeError::DdlSinceReadSnapshot { .. })
@@ -181,19 +158,14 @@ async fn an_overwrite_conflicts_with_every_write_since() -> Result<()> {
     let refused = table.overwrite(first.snapshot_id, &[file], vec![]).await;
     assert!(matches!(refused, Err(LakeError::Conflict(_))));
     let read = catalog.head().await?;
-    let done = table
-        .overwrite(read, &[file], vec![NewFile::of(["20713"])])
-        .await?;
+    let done = table.overwrite(read, &[file], vec![NewFile::of(["20713"])]).await?;
     let expected =
         ["table_deleted_from", "table_inserted_into"].map(|kind| (kind.to_owned(), table.table_id));
     assert_eq!(kinds(&catalog, done.snapshot_id).await?, expected);
     let ended = Some(done.snapshot_id);
     assert_eq!(table.all_files().await?[0].end_snapshot, ended);
     let vectors = table.all_vectors().await?;
-    assert_eq!(
-        (vectors[0].delete_file_id, vectors[0].end_snapshot),
-        (vector, ended)
-    );
+    assert_eq!((vectors[0].delete_file_id, vectors[0].end_snapshot), (vector, ended));
     let refused = table.overwrite(done.snapshot_id, &[file], vec![]).await;
     assert!(matches!(refused, Err(LakeError::Validation(_))));
     Ok(())
@@ -204,12 +176,8 @@ async fn vectors_replace_one_another_and_heed_what_was_read() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("c").await?;
     let table = database.table(&catalog, "t", &[Field::day("at")]).await?;
-    let done = table
-        .append(vec![
-            NewFile::of(["20713"]).records(10),
-            NewFile::of(["20713"]),
-        ])
-        .await?;
+    let done =
+        table.append(vec![NewFile::of(["20713"]).records(10), NewFile::of(["20713"])]).await?;
     let (read, file, other) = (done.snapshot_id, done.file_ids[0], done.file_ids[1]);
     let first = table.register_vector(file, 4, Some(read)).await?;
     assert_eq!(first, other + 1, "files and vectors share a counter");
@@ -225,11 +193,8 @@ async fn vectors_replace_one_another_and_heed_what_was_read() -> Result<()> {
     }
     let second = table.register_vector(file, 10, None).await?;
     let seen = |vector: Option<i64>| (file, vector);
-    for (at, expected) in [
-        (read, None),
-        (with_first, Some(first)),
-        (with_first + 1, Some(second)),
-    ] {
+    for (at, expected) in [(read, None), (with_first, Some(first)), (with_first + 1, Some(second))]
+    {
         let found = &table.files_at(at).await?[0];
         let vector = found.vector.as_ref().map(|vector| vector.delete_file_id);
         assert_eq!((found.data_file_id, vector), seen(expected), "at {at}");

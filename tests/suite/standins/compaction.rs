@@ -37,10 +37,7 @@ async fn compaction_merges_within_a_bucket_and_says_so() -> Result<()> {
     table.evolve_spec(&[Field::month("at")]).await?;
     table.append(one("1")).await?;
     table.register_vector(2, 4, None).await?;
-    let (before, rows) = (
-        catalog.head().await?,
-        table.rows_at(catalog.head().await?).await?,
-    );
+    let (before, rows) = (catalog.head().await?, table.rows_at(catalog.head().await?).await?);
     let compaction = Compaction::new(&catalog, 2000);
     let groups = compaction.plan(&table).await?;
     assert_eq!(groups.len(), 1, "one spec, one tuple, small files");
@@ -52,57 +49,25 @@ async fn compaction_merges_within_a_bucket_and_says_so() -> Result<()> {
     let output = catalog.next_file_id().await?;
     let done = compaction.commit(group).await?;
     let snapshot_id = before + 1;
-    assert_eq!(
-        done,
-        Compacted::Done {
-            snapshot_id,
-            output
-        }
-    );
+    assert_eq!(done, Compacted::Done { snapshot_id, output });
     assert_eq!(claimed(&catalog).await?, Vec::<Vec<i64>>::new());
     assert_eq!(table.rows_at(snapshot_id).await?, rows);
-    assert_eq!(
-        table.rows_at(before).await?,
-        rows,
-        "an older reader sees what it saw"
-    );
+    assert_eq!(table.rows_at(before).await?, rows, "an older reader sees what it saw");
     let files = table.all_files().await?;
-    let ended: Vec<_> = files
-        .iter()
-        .filter(|file| file.end_snapshot == Some(snapshot_id))
-        .collect();
-    assert_eq!(
-        ended
-            .iter()
-            .map(|file| file.data_file_id)
-            .collect::<Vec<_>>(),
-        [1, 2]
-    );
-    assert_eq!(
-        table.all_vectors().await?[0].end_snapshot,
-        Some(snapshot_id)
-    );
+    let ended: Vec<_> =
+        files.iter().filter(|file| file.end_snapshot == Some(snapshot_id)).collect();
+    assert_eq!(ended.iter().map(|file| file.data_file_id).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(table.all_vectors().await?[0].end_snapshot, Some(snapshot_id));
     let merged = files.last().context("a file")?;
     assert_eq!(
         (merged.data_file_id, merged.spec_id, merged.explicit_row_ids),
         (output, Some(1), true)
     );
-    assert_eq!(
-        (
-            merged.row_id_start,
-            merged.record_count,
-            merged.file_size_bytes
-        ),
-        (0, 106, 2000)
-    );
+    assert_eq!((merged.row_id_start, merged.record_count, merged.file_size_bytes), (0, 106, 2000));
     assert_eq!(merged.values, [Some("1".to_owned())]);
     assert_eq!(Path::new(&merged.path).metadata()?.len(), 2000);
     let changes = table.changes(before, snapshot_id).await?;
-    assert_eq!(
-        (changes.files.len(), changes.delete_files.len()),
-        (0, 0),
-        "no output in the feed"
-    );
+    assert_eq!((changes.files.len(), changes.delete_files.len()), (0, 0), "no output in the feed");
     Ok(())
 }
 
@@ -126,17 +91,11 @@ async fn compaction_leaves_out_groups_with_a_claimed_file() -> Result<()> {
     .await?;
     let mut compaction = Compaction::new(&catalog, 2000);
     let inputs = |groups: Vec<_>| -> Vec<Vec<i64>> {
-        groups
-            .into_iter()
-            .map(|group: tailrace::demo::standin::Group| group.inputs)
-            .collect()
+        groups.into_iter().map(|group: tailrace::demo::standin::Group| group.inputs).collect()
     };
     assert_eq!(inputs(compaction.plan(&table).await?), [[3, 4]]);
     assert_eq!(claimed(&catalog).await?, [[3, 4].to_vec(), vec![2]]);
-    assert_eq!(
-        inputs(compaction.plan(&table).await?),
-        Vec::<Vec<i64>>::new()
-    );
+    assert_eq!(inputs(compaction.plan(&table).await?), Vec::<Vec<i64>>::new());
     compaction.claims = false;
     assert_eq!(inputs(compaction.plan(&table).await?), [[1, 2], [3, 4]]);
     Ok(())
@@ -168,26 +127,14 @@ async fn compaction_loses_to_whatever_came_first() -> Result<()> {
     assert_eq!(claimed(&catalog).await?, Vec::<Vec<i64>>::new());
     // What it had written is garbage, and goes.
     let cleaned = Cleanup::new(&catalog).run(100).await?;
-    assert_eq!(
-        cleaned,
-        Cleaned {
-            deleted: 3,
-            ..Cleaned::default()
-        }
-    );
+    assert_eq!(cleaned, Cleaned { deleted: 3, ..Cleaned::default() });
 
     assert_eq!(compaction.run(&table).await?, 2);
-    table
-        .append(vec![NewFile::of(["9"]), NewFile::of(["9"])])
-        .await?;
+    table.append(vec![NewFile::of(["9"]), NewFile::of(["9"])]).await?;
     let groups = compaction.plan(&table).await?;
     table.drop_table().await?;
     for group in groups {
-        assert_eq!(
-            compaction.commit(group).await?,
-            Compacted::Lost,
-            "a dropped table"
-        );
+        assert_eq!(compaction.commit(group).await?, Compacted::Lost, "a dropped table");
     }
     Ok(())
 }

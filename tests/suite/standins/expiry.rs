@@ -36,35 +36,20 @@ async fn the_floor_is_the_least_of_its_bounds() -> Result<()> {
     let moved = expiry.advance_floor(Some(hour_after(4))).await?;
     assert_eq!(moved, FloorMove { from: 0, to: 4 });
     let later = hour_after(4) + TimeDelta::microseconds(1);
-    assert_eq!(
-        expiry.advance_floor(Some(later)).await?,
-        FloorMove { from: 4, to: 5 }
-    );
+    assert_eq!(expiry.advance_floor(Some(later)).await?, FloorMove { from: 4, to: 5 });
     let (oldest, floor_time): (i64, DateTime<Utc>) = sqlx::query_as(
         "SELECT (SELECT min(snapshot_id) FROM hog_snapshot), earliest_snapshot_time FROM hog_catalog",
     )
     .fetch_one(catalog.pool())
     .await?;
     assert_eq!((oldest, floor_time), (5, start + TimeDelta::minutes(5)));
-    assert!(matches!(
-        table.files_at(4).await,
-        Err(LakeError::Expired { floor: 5, .. })
-    ));
-    assert!(matches!(
-        table.append_at(4, one("1")).await,
-        Err(LakeError::Expired { .. })
-    ));
+    assert!(matches!(table.files_at(4).await, Err(LakeError::Expired { floor: 5, .. })));
+    assert!(matches!(table.append_at(4, one("1")).await, Err(LakeError::Expired { .. })));
     // Back in time: never down.
-    assert_eq!(
-        expiry.advance_floor(Some(hour_after(2))).await?,
-        FloorMove { from: 5, to: 5 }
-    );
+    assert_eq!(expiry.advance_floor(Some(hour_after(2))).await?, FloorMove { from: 5, to: 5 });
 
     expiry.batch = 1;
-    assert_eq!(
-        expiry.advance_floor(Some(hour_after(9))).await?,
-        FloorMove { from: 5, to: 6 }
-    );
+    assert_eq!(expiry.advance_floor(Some(hour_after(9))).await?, FloorMove { from: 5, to: 6 });
     expiry.batch = 100;
     // A consumer of the table holds the floor; one of a table that is no more does not.
     let consumer = Consumer::register(&table, "slow").await?;
@@ -82,23 +67,12 @@ async fn the_floor_is_the_least_of_its_bounds() -> Result<()> {
         .await?;
     }
     assert_eq!(consumer.committed().await?, 7);
-    assert_eq!(
-        expiry.advance_floor(Some(hour_after(9))).await?,
-        FloorMove { from: 6, to: 7 }
-    );
-    sqlx::query("UPDATE hog_catalog SET consumer_floor = false")
-        .execute(catalog.pool())
-        .await?;
-    assert_eq!(
-        expiry.advance_floor(Some(hour_after(9))).await?,
-        FloorMove { from: 7, to: 9 }
-    );
+    assert_eq!(expiry.advance_floor(Some(hour_after(9))).await?, FloorMove { from: 6, to: 7 });
+    sqlx::query("UPDATE hog_catalog SET consumer_floor = false").execute(catalog.pool()).await?;
+    assert_eq!(expiry.advance_floor(Some(hour_after(9))).await?, FloorMove { from: 7, to: 9 });
     // Nothing young at all: the head.
     let far = hour_after(10_000);
-    assert_eq!(
-        expiry.advance_floor(Some(far)).await?,
-        FloorMove { from: 9, to: 10 }
-    );
+    assert_eq!(expiry.advance_floor(Some(far)).await?, FloorMove { from: 9, to: 10 });
     Ok(())
 }
 
@@ -121,26 +95,14 @@ async fn ended_rows_outlive_the_floor_until_the_purge_and_their_objects_until_cl
     let database = TestDatabase::with_objects().await?;
     let catalog = catalog_with(&database, Some(HOUR)).await?;
     let table = database.table(&catalog, "t", &[Field::day("at")]).await?;
-    let first = table
-        .append(vec![NewFile::of(["1"]), NewFile::of(["2"])])
-        .await?;
+    let first = table.append(vec![NewFile::of(["1"]), NewFile::of(["2"])]).await?;
     table.register_vector(1, 10, None).await?;
     table.register_vector(1, 20, None).await?;
     table.evolve_spec(&[Field::month("at")]).await?;
     table.rename_column("kind", "sort").await?;
     let dropped = table.overwrite(catalog.head().await?, &[1], vec![]).await?;
-    let paths: Vec<String> = table
-        .all_files()
-        .await?
-        .into_iter()
-        .map(|file| file.path)
-        .collect();
-    let vectors: Vec<String> = table
-        .all_vectors()
-        .await?
-        .into_iter()
-        .map(|v| v.path)
-        .collect();
+    let paths: Vec<String> = table.all_files().await?.into_iter().map(|file| file.path).collect();
+    let vectors: Vec<String> = table.all_vectors().await?.into_iter().map(|v| v.path).collect();
     let exists = |path: &String| Path::new(path).is_file();
     assert!(paths.iter().chain(&vectors).all(exists));
     assert_eq!(table.rows_at(first.snapshot_id).await?, 200);
@@ -156,44 +118,19 @@ async fn ended_rows_outlive_the_floor_until_the_purge_and_their_objects_until_cl
         .bind(dropped.snapshot_id - 1)
         .execute(catalog.pool())
         .await?;
-    assert_eq!(
-        expiry.advance_floor(Some(later)).await?.to,
-        dropped.snapshot_id - 1
-    );
-    assert_eq!(
-        expiry.purge().await?,
-        Purged {
-            files: 0,
-            vectors: 1
-        }
-    );
+    assert_eq!(expiry.advance_floor(Some(later)).await?.to, dropped.snapshot_id - 1);
+    assert_eq!(expiry.purge().await?, Purged { files: 0, vectors: 1 });
     assert_eq!(table.rows_at(dropped.snapshot_id - 1).await?, 180);
     let specs: Vec<i64> = sqlx::query_scalar("SELECT spec_id FROM hog_partition_spec")
         .fetch_all(catalog.pool())
         .await?;
-    assert_eq!(
-        specs,
-        [2],
-        "the first spec has vanished, its files are there"
-    );
+    assert_eq!(specs, [2], "the first spec has vanished, its files are there");
     assert_eq!(table.live_files().await?[0].spec_id, Some(1));
 
-    sqlx::query("DELETE FROM hog_consumer_offset")
-        .execute(catalog.pool())
-        .await?;
+    sqlx::query("DELETE FROM hog_consumer_offset").execute(catalog.pool()).await?;
     expiry.advance_floor(Some(later)).await?;
-    assert_eq!(
-        table.all_files().await?.len(),
-        3,
-        "below the floor, and still a row"
-    );
-    assert_eq!(
-        expiry.purge().await?,
-        Purged {
-            files: 1,
-            vectors: 1
-        }
-    );
+    assert_eq!(table.all_files().await?.len(), 3, "below the floor, and still a row");
+    assert_eq!(expiry.purge().await?, Purged { files: 1, vectors: 1 });
     assert_eq!(expiry.purge().await?, Purged::default());
     let queue: Vec<(String, String)> = sqlx::query_as(
         "SELECT file_kind, path FROM hog_file_removal
@@ -201,34 +138,15 @@ async fn ended_rows_outlive_the_floor_until_the_purge_and_their_objects_until_cl
     )
     .fetch_all(catalog.pool())
     .await?;
-    let expected = [
-        ("delete", &vectors[0]),
-        ("delete", &vectors[1]),
-        ("data", &paths[0]),
-    ]
-    .map(|(kind, path)| (kind.to_owned(), path.clone()));
+    let expected = [("delete", &vectors[0]), ("delete", &vectors[1]), ("data", &paths[0])]
+        .map(|(kind, path)| (kind.to_owned(), path.clone()));
     assert_eq!(queue, expected);
-    assert!(
-        paths.iter().chain(&vectors).all(exists),
-        "expiry deletes no object"
-    );
+    assert!(paths.iter().chain(&vectors).all(exists), "expiry deletes no object");
 
     let cleanup = Cleanup::new(&catalog);
     std::fs::remove_file(&vectors[0])?;
-    assert_eq!(
-        cleanup.run(1).await?,
-        Cleaned {
-            absent: 1,
-            ..Cleaned::default()
-        }
-    );
-    assert_eq!(
-        cleanup.run(100).await?,
-        Cleaned {
-            deleted: 2,
-            ..Cleaned::default()
-        }
-    );
+    assert_eq!(cleanup.run(1).await?, Cleaned { absent: 1, ..Cleaned::default() });
+    assert_eq!(cleanup.run(100).await?, Cleaned { deleted: 2, ..Cleaned::default() });
     assert_eq!(cleanup.run(100).await?, Cleaned::default());
     assert!(!exists(&paths[0]) && exists(&paths[1]) && !exists(&vectors[1]));
     let outcomes: Vec<String> =
@@ -244,15 +162,11 @@ async fn the_purge_goes_page_by_page() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = catalog_with(&database, Some(HOUR)).await?;
     let table = database.table(&catalog, "t", &[Field::day("at")]).await?;
-    table
-        .append((0..1500).map(|_| NewFile::of(["1"])).collect())
-        .await?;
+    table.append((0..1500).map(|_| NewFile::of(["1"])).collect()).await?;
     table.register_vector(3, 1, None).await?;
     truncate(&table).await?;
     let expiry = Expiry::new(&catalog);
-    expiry
-        .advance_floor(Some(Utc::now() + TimeDelta::hours(2)))
-        .await?;
+    expiry.advance_floor(Some(Utc::now() + TimeDelta::hours(2))).await?;
     for (vectors, files) in [(1, 0), (0, 1000), (0, 500), (0, 0)] {
         assert_eq!(expiry.purge_page().await?, Purged { files, vectors });
     }

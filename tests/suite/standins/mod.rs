@@ -12,10 +12,7 @@ use tailrace::demo::lake::{Catalog, CatalogOptions, NewFile};
 use crate::support::TestDatabase;
 
 pub async fn catalog_with(database: &TestDatabase, retention: Option<Duration>) -> Result<Catalog> {
-    let options = CatalogOptions {
-        retention,
-        ..CatalogOptions::default()
-    };
+    let options = CatalogOptions { retention, ..CatalogOptions::default() };
     Ok(database.lake.catalog("c", options).await?)
 }
 

@@ -18,9 +18,7 @@ async fn cleanup_never_deletes_a_path_that_a_row_names() -> Result<()> {
     let live = table.append(one("1")).await?.file_ids[0];
     let ended = table.append(one("2")).await?.file_ids[0];
     table.register_vector(live, 1, None).await?;
-    table
-        .overwrite(catalog.head().await?, &[ended], vec![])
-        .await?;
+    table.overwrite(catalog.head().await?, &[ended], vec![]).await?;
     let outside = tempfile::NamedTempFile::new()?;
     sqlx::query(
         "INSERT INTO hog_file_removal (catalog_id, path, file_kind, reason)
@@ -30,13 +28,7 @@ async fn cleanup_never_deletes_a_path_that_a_row_names() -> Result<()> {
     .execute(catalog.pool())
     .await?;
     let cleanup = Cleanup::new(&catalog);
-    assert_eq!(
-        cleanup.run(100).await?,
-        Cleaned {
-            violations: 3,
-            ..Cleaned::default()
-        }
-    );
+    assert_eq!(cleanup.run(100).await?, Cleaned { violations: 3, ..Cleaned::default() });
     for file in table.all_files().await? {
         assert!(Path::new(&file.path).is_file());
     }
@@ -48,21 +40,13 @@ async fn cleanup_never_deletes_a_path_that_a_row_names() -> Result<()> {
     assert_eq!(open, (3, 3));
 
     let folder = catalog.objects().context("objects on disk")?;
-    let around = folder
-        .join("..")
-        .join("..")
-        .join("x")
-        .to_string_lossy()
-        .into_owned();
+    let around = folder.join("..").join("..").join("x").to_string_lossy().into_owned();
     for path in [outside.path().to_string_lossy().into_owned(), around] {
         sqlx::query("UPDATE hog_file_removal SET path = $1")
             .bind(path)
             .execute(catalog.pool())
             .await?;
-        assert!(matches!(
-            cleanup.run(100).await,
-            Err(LakeError::Validation(_))
-        ));
+        assert!(matches!(cleanup.run(100).await, Err(LakeError::Validation(_))));
     }
     assert!(outside.path().is_file());
     Ok(())
@@ -74,14 +58,7 @@ async fn the_hydrator_holds_pending_files_and_no_commit_lock() -> Result<()> {
     let catalog = catalog_with(&database, None).await?;
     let table = database.table(&catalog, "t", &[Field::day("at")]).await?;
     let pending = |value: &str| NewFile::of([value]).pending();
-    table
-        .append(vec![
-            pending("1"),
-            NewFile::of(["1"]),
-            pending("2"),
-            pending("3"),
-        ])
-        .await?;
+    table.append(vec![pending("1"), NewFile::of(["1"]), pending("2"), pending("3")]).await?;
     table.overwrite(catalog.head().await?, &[1], vec![]).await?;
     let held = HeldFiles::hold(&catalog, 1).await?;
     assert_eq!(held.file_ids, [3]);
@@ -90,29 +67,20 @@ async fn the_hydrator_holds_pending_files_and_no_commit_lock() -> Result<()> {
     table.append(one("4")).await?;
 
     let mut other = database.pool.begin().await?;
-    sqlx::raw_sql("SET LOCAL lock_timeout = '1ms'")
-        .execute(&mut *other)
-        .await?;
+    sqlx::raw_sql("SET LOCAL lock_timeout = '1ms'").execute(&mut *other).await?;
     let refused = sqlx::query("UPDATE hog_data_file SET end_snapshot = 99 WHERE data_file_id = 3")
         .execute(&mut *other)
         .await;
     let code = refused.err().context("a row lock")?;
-    let code = code
-        .as_database_error()
-        .and_then(|error| error.code())
-        .context("a code")?
-        .into_owned();
+    let code =
+        code.as_database_error().and_then(|error| error.code()).context("a code")?.into_owned();
     assert_eq!(code, "55P03");
     other.rollback().await?;
 
     held.release().await?;
     rest.finish().await?;
-    let states: Vec<_> = table
-        .live_files()
-        .await?
-        .into_iter()
-        .map(|file| file.stats_state)
-        .collect();
+    let states: Vec<_> =
+        table.live_files().await?.into_iter().map(|file| file.stats_state).collect();
     assert_eq!(states, ["provided", "pending", "provided", "provided"]);
     Ok(())
 }
@@ -122,9 +90,7 @@ async fn truncate_ends_everything_and_stops_consumers() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = catalog_with(&database, None).await?;
     let table = database.table(&catalog, "t", &[Field::day("at")]).await?;
-    let other = database
-        .table(&catalog, "other", &[Field::day("at")])
-        .await?;
+    let other = database.table(&catalog, "other", &[Field::day("at")]).await?;
     let consumer = Consumer::register(&table, "reader").await?;
     let from = consumer.committed().await?;
     table.append(one("1")).await?;
@@ -154,9 +120,6 @@ async fn truncate_ends_everything_and_stops_consumers() -> Result<()> {
         matches!(refused, Err(LakeError::ReconciliationRequired { snapshot_id }) if snapshot_id == head + 1)
     );
     let refused = table.append_at(head, one("1")).await;
-    assert!(matches!(
-        refused,
-        Err(LakeError::DdlSinceReadSnapshot { .. })
-    ));
+    assert!(matches!(refused, Err(LakeError::DdlSinceReadSnapshot { .. })));
     Ok(())
 }

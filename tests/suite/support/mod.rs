@@ -53,13 +53,7 @@ impl TestDatabase {
     pub async fn new() -> Result<Self> {
         let (server, name, pool) = create(Some(TEMPLATE)).await?;
         let lake = Lake::attach(&pool, "public");
-        Ok(Self {
-            pool,
-            lake,
-            name,
-            server,
-            _objects: None,
-        })
+        Ok(Self { pool, lake, name, server, _objects: None })
     }
 
     /// As [`new`](Self::new), with objects on disk.
@@ -75,13 +69,7 @@ impl TestDatabase {
     pub async fn in_schema(schema: &str) -> Result<Self> {
         let (server, name, pool) = create(None).await?;
         let lake = Lake::install(&pool, schema).await?;
-        Ok(Self {
-            pool,
-            lake,
-            name,
-            server,
-            _objects: None,
-        })
+        Ok(Self { pool, lake, name, server, _objects: None })
     }
 
     /// The URL of the database.
@@ -98,13 +86,8 @@ impl TestDatabase {
     /// (string), partitioned by these fields.
     pub async fn table(&self, catalog: &Catalog, name: &str, spec: &[Field]) -> Result<Table> {
         let namespace = catalog.namespace("events").await?;
-        let columns = [
-            Column::new("at", "timestamptz"),
-            Column::new("kind", "string"),
-        ];
-        Ok(catalog
-            .create_table(&namespace, name, &columns, spec)
-            .await?)
+        let columns = [Column::new("at", "timestamptz"), Column::new("kind", "string")];
+        Ok(catalog.create_table(&namespace, name, &columns, spec).await?)
     }
 }
 
@@ -135,8 +118,5 @@ async fn create(template: Option<&str>) -> Result<(&'static PrivateServer, Strin
 }
 
 fn lazy_pool(url: &str) -> Result<PgPool> {
-    PgPoolOptions::new()
-        .max_connections(16)
-        .connect_lazy(url)
-        .context("the server's own URL")
+    PgPoolOptions::new().max_connections(16).connect_lazy(url).context("the server's own URL")
 }

@@ -1,0 +1,193 @@
+//! The command line: one file per command. Results go to stdout, the log to stderr.
+
+mod config;
+mod health;
+mod migrate;
+mod plan;
+mod policy;
+mod run;
+mod sweep;
+mod text;
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::catalog::connect::{Database, close};
+use crate::config::{Config, LoadOptions};
+use crate::installation;
+use crate::sweep::Scope;
+use crate::telemetry;
+
+/// The work is done.
+const DONE: u8 = 0;
+/// It failed.
+const FAILED: u8 = 1;
+/// The command line or the configuration is wrong.
+const USAGE: u8 = 2;
+/// It went through, and some tables failed.
+const SOME_TABLES_FAILED: u8 = 3;
+
+/// Retention for hoglake tables: drops expired partitions, each batch in one snapshot, and
+/// leaves the objects to the server's expiry and cleanup.
+///
+/// Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 some tables failed.
+#[derive(Debug, Parser)]
+#[command(name = "tailrace", version)]
+pub struct Cli {
+    /// The configuration file, in place of that of the environment TAILRACE_ENV.
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the daemon: passes by the schedule, until SIGTERM or SIGINT.
+    Run,
+    /// Run one pass, then exit.
+    Sweep(sweep::SweepArgs),
+    /// Show what a pass would drop, when the next partition goes, what is kept and why. Never writes.
+    Plan(plan::PlanArgs),
+    /// Set, show and unset the policies of tables.
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
+    /// Bring tailrace's own schema up to date.
+    Migrate,
+    /// Tell whether the daemon on this host is alive, for probes. Never asks the database.
+    Health,
+    /// Print the configuration in force, secrets masked.
+    Config,
+    /// Show all of it on a lake of its own: a private throwaway Postgres, tables, policies, a pass.
+    Demo(DemoArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct DemoArgs {
+    /// Leave the lake running at the end, and say how to connect and what to try.
+    #[arg(long)]
+    keep: bool,
+}
+
+/// How a result is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+#[derive(Debug, clap::Args)]
+struct ScopeArgs {
+    /// Only this catalog.
+    #[arg(long, value_name = "CATALOG")]
+    catalog: Option<String>,
+    /// Only this table.
+    #[arg(long, value_name = "NS.TABLE", value_parser = table_name)]
+    table: Option<TableName>,
+}
+
+impl ScopeArgs {
+    fn scope(&self) -> Scope {
+        let table = self.table.clone().map(|name| (name.namespace, name.table));
+        Scope { catalog: self.catalog.clone(), table }
+    }
+
+    fn describe(&self) -> String {
+        let table = self.table.as_ref().map(|name| format!("{}.{}", name.namespace, name.table));
+        let parts = [
+            self.catalog.as_ref().map(|catalog| format!("catalog {catalog}")),
+            table.map(|table| format!("table {table}")),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct TableName {
+    namespace: String,
+    table: String,
+}
+
+fn table_name(text: &str) -> Result<TableName, String> {
+    match text.split_once('.') {
+        Some((namespace, table))
+            if !namespace.is_empty() && !table.is_empty() && !table.contains('.') =>
+        {
+            Ok(TableName { namespace: namespace.to_owned(), table: table.to_owned() })
+        }
+        _ => Err("a table is named NAMESPACE.TABLE".to_owned()),
+    }
+}
+
+/// Runs a command line to its exit code.
+pub async fn run(cli: Cli) -> ExitCode {
+    if let Command::Demo(args) = &cli.command {
+        return finish(crate::demo::show::run(args.keep).await.map(|()| DONE));
+    }
+    let config = match Config::load(&LoadOptions::from_process(cli.config)) {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("tailrace: {error}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    if let Err(error) = telemetry::init(&config.log) {
+        eprintln!("tailrace: {error:#}");
+        return ExitCode::from(FAILED);
+    }
+    let needs_database = !matches!(cli.command, Command::Health | Command::Config);
+    if needs_database && let Err(error) = config.connect_options() {
+        eprintln!("tailrace: {error}");
+        return ExitCode::from(USAGE);
+    }
+    finish(match cli.command {
+        Command::Run => run::run(config).await,
+        Command::Sweep(args) => sweep::run(&config, &args).await,
+        Command::Plan(args) => plan::run(&config, &args).await,
+        Command::Policy(command) => policy::run(&config, &command).await,
+        Command::Migrate => migrate::run(&config).await,
+        Command::Health => health::run(&config),
+        Command::Config => config::run(&config),
+        Command::Demo(_) => Ok(DONE),
+    })
+}
+
+fn finish(result: anyhow::Result<u8>) -> ExitCode {
+    match result {
+        Ok(code) => ExitCode::from(code),
+        // A reader that has seen enough (`| head`) is no failure.
+        Err(error) if is_broken_pipe(&error) => ExitCode::from(DONE),
+        Err(error) => {
+            eprintln!("tailrace: {error:#}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// The database that the configuration names.
+fn database(config: &Config) -> anyhow::Result<Database> {
+    Ok(Database {
+        options: config.connect_options()?,
+        schema: config.database.schema.as_str().to_owned(),
+        connect_timeout: config.database.connect_timeout.get(),
+    })
+}
+
+/// The database, once it is certain that our schema in it is the one that this program needs.
+async fn checked_database(config: &Config) -> anyhow::Result<Database> {
+    let database = database(config)?;
+    let mut connection = database.read_only_session().await?;
+    let checked = installation::check(&mut connection, &database.schema).await;
+    close(connection).await;
+    checked?;
+    Ok(database)
+}

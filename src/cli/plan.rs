@@ -1,0 +1,126 @@
+//! `tailrace plan`
+
+use std::io::Write;
+
+use super::text::{bytes, columns, count, counted};
+use super::{DONE, Output, SOME_TABLES_FAILED, ScopeArgs, checked_database};
+use crate::config::Config;
+use crate::instant::UtcInstant;
+use crate::sweep::Settings;
+use crate::sweep::plan::Health;
+use crate::sweep::plan_report::{PlanReport, TablePlanReport};
+use crate::sweep::planning::plan_all;
+use crate::sweep::report::PartitionReport;
+
+#[derive(Debug, clap::Args)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    scope: ScopeArgs,
+    /// Plan for this time (RFC 3339, such as 2026-09-17T00:00:00Z) instead of the database's now.
+    #[arg(long, value_name = "TIME")]
+    at: Option<UtcInstant>,
+    /// How to show it.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+pub async fn run(config: &Config, args: &PlanArgs) -> anyhow::Result<u8> {
+    let database = checked_database(config).await?;
+    let settings = Settings::from_config(config);
+    let plans = plan_all(&database, &settings, &args.scope.scope(), args.at).await?;
+    let report = PlanReport::of(&plans);
+    anyhow::ensure!(
+        !report.tables.is_empty() || args.scope.scope() == Default::default(),
+        "no live table with a policy in {}: see `tailrace policy list`",
+        args.scope.describe()
+    );
+    let mut out = std::io::stdout().lock();
+    match args.output {
+        Output::Json => {
+            serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        }
+        Output::Text => write!(out, "{}", text(&report))?,
+    }
+    Ok(if report.failures() == 0 { DONE } else { SOME_TABLES_FAILED })
+}
+
+/// The plan for people.
+pub fn text(report: &PlanReport) -> String {
+    let mut text = format!("As of {}\n", report.as_of);
+    if report.tables.is_empty() {
+        text.push_str("No table has a policy: see `tailrace policy set --help`\n");
+    }
+    for table in &report.tables {
+        text.push('\n');
+        text.push_str(&table_text(table));
+    }
+    text
+}
+
+/// The plan of one table for people.
+pub fn table_text(table: &TablePlanReport) -> String {
+    let mut text = format!("{} {}.{}", table.catalog, table.namespace, table.table);
+    let (Some(field), Some(keep), Some(mode), Some(cutoff)) =
+        (&table.field, &table.keep, table.mode, table.cutoff)
+    else {
+        let error = table.error.as_deref().unwrap_or("no plan");
+        return format!("{text}\n  error: {error}\n");
+    };
+    let source = table.source.map(|source| source.to_string()).unwrap_or_default();
+    text.push_str(&format!(": {field} keep {keep}, {mode} ({source} policy)\n"));
+    text.push_str(&format!("  cutoff       {cutoff}: what ended by then has expired\n"));
+    text.push_str(&expired_text(&table.expired));
+    match table.kept_files {
+        Some(kept) => text.push_str(&format!("  kept         {}\n", counted(kept, "file"))),
+        None => text.push_str("  kept         not counted (discovery.count_timeout)\n"),
+    }
+    for (reason, files) in table.kept.iter().flatten() {
+        text.push_str(&format!("    {:<16}{}\n", reason.name(), counted(*files, "file")));
+        let samples = table.undatable.iter().chain(&table.future).flatten();
+        for sample in samples.filter(|sample| sample.reason == *reason) {
+            let spec = sample.spec_id.map_or("none".to_owned(), |spec_id| spec_id.to_string());
+            text.push_str(&format!(
+                "      spec {spec}, {}: {}\n",
+                serde_json::to_string(&sample.partition_values).unwrap_or_default(),
+                counted(sample.files, "file")
+            ));
+        }
+    }
+    if let Some(next) = table.next_expiry {
+        text.push_str(&format!("  next expiry  {next}\n"));
+    }
+    if table.health == Some(Health::Unhealthy) {
+        text.push_str("  unhealthy: the policy can date none of the table's live files\n");
+    }
+    text
+}
+
+fn expired_text(expired: &[PartitionReport]) -> String {
+    let sum = |part: fn(&PartitionReport) -> i64| expired.iter().map(part).sum::<i64>();
+    if expired.is_empty() {
+        return "  expired      nothing\n".to_owned();
+    }
+    let mut text = format!(
+        "  expired      {}: {}, {}, {}, {}\n",
+        counted(expired.len() as i64, "partition"),
+        counted(sum(|partition| partition.counts.files), "file"),
+        counted(sum(|partition| partition.counts.delete_files), "vector"),
+        counted(sum(|partition| partition.counts.records), "record"),
+        bytes(sum(|partition| partition.counts.bytes)),
+    );
+    let rows: Vec<_> = expired
+        .iter()
+        .map(|partition| {
+            vec![
+                partition.display.clone(),
+                format!("ended {}", partition.range_end),
+                count(partition.counts.files),
+                "files".to_owned(),
+                bytes(partition.counts.bytes),
+            ]
+        })
+        .collect();
+    text.push_str(&columns(&rows, &[2, 4], "    "));
+    text
+}

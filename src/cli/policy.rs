@@ -1,0 +1,348 @@
+//! `tailrace policy set | get | list | unset`
+
+use std::io::Write;
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+use sqlx::PgConnection;
+
+use super::plan::table_text;
+use super::text::columns;
+use super::{DONE, FAILED, Output, TableName, checked_database, table_name};
+use crate::catalog::connect::close;
+use crate::catalog::shape::{copy_specs, table_shape};
+use crate::catalog::tables::{LiveTable, catalogs, live_tables};
+use crate::config::Config;
+use crate::events;
+use crate::policy::field::FieldExpression;
+use crate::policy::keep::Keep;
+use crate::policy::store::{self, PolicyRow};
+use crate::policy::{Mode, Policy, Source};
+use crate::sweep::Settings;
+use crate::sweep::plan_report::TablePlanReport;
+use crate::sweep::planning::plan_of_property;
+
+#[derive(Debug, clap::Subcommand)]
+pub enum PolicyCommand {
+    /// Set a table's policy, or change it.
+    Set(SetArgs),
+    /// Show a table's policy.
+    Get(GetArgs),
+    /// Show the policies of all tables.
+    List(ListArgs),
+    /// Take a table's stored policy away.
+    Unset(UnsetArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct SetArgs {
+    #[command(flatten)]
+    table: TableArgs,
+    /// A column (`timestamp`, `meta.ts`) or a partition field (`day(timestamp)`).
+    #[arg(long)]
+    field: String,
+    /// How long a partition stays after its last instant: s, m, h, d or w, such as 7d.
+    #[arg(long, allow_hyphen_values = true)]
+    keep: String,
+    /// What the policy does.
+    #[arg(long, value_enum, default_value_t = Mode::Enforce)]
+    mode: Mode,
+    /// Who sets it; the user of this session if not given.
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct GetArgs {
+    #[command(flatten)]
+    table: TableArgs,
+    /// How to show it.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {
+    /// Only this catalog.
+    #[arg(long, value_name = "CATALOG")]
+    catalog: Option<String>,
+    /// How to show it.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct UnsetArgs {
+    #[command(flatten)]
+    table: TableArgs,
+    /// Do it even though the table's property takes over.
+    #[arg(long)]
+    yes: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct TableArgs {
+    /// The catalog.
+    #[arg(value_name = "CATALOG")]
+    catalog: String,
+    /// The table.
+    #[arg(value_name = "NS.TABLE", value_parser = table_name)]
+    table: TableName,
+}
+
+pub async fn run(config: &Config, command: &PolicyCommand) -> anyhow::Result<u8> {
+    let database = checked_database(config).await?;
+    let mut connection = match command {
+        PolicyCommand::Get(_) | PolicyCommand::List(_) => database.read_only_session().await?,
+        PolicyCommand::Set(_) | PolicyCommand::Unset(_) => database.session().await?,
+    };
+    let settings = Settings::from_config(config);
+    let result = match command {
+        PolicyCommand::Set(args) => set(&mut connection, args, &settings).await,
+        PolicyCommand::Get(args) => get(&mut connection, args).await,
+        PolicyCommand::List(args) => list(&mut connection, args).await,
+        PolicyCommand::Unset(args) => unset(&mut connection, args, &settings).await,
+    };
+    close(connection).await;
+    result
+}
+
+async fn set(
+    connection: &mut PgConnection,
+    args: &SetArgs,
+    settings: &Settings,
+) -> anyhow::Result<u8> {
+    let keep = Keep::parse(&args.keep)?.at_least(settings.min_keep)?;
+    let expression = FieldExpression::parse(&args.field)?;
+    let table = find(connection, &args.table).await?;
+    let identity = &table.identity;
+    anyhow::ensure!(
+        table.is_parquet,
+        "table {}.{} is not made of parquet files, and has no partitions to drop",
+        identity.namespace,
+        identity.table
+    );
+    let shape = table_shape(connection, identity.catalog_id, identity.table_id).await?;
+    let source_field_id = expression.resolve(&shape)?;
+    copy_specs(connection, identity.catalog_id).await?;
+    let policy = Policy {
+        source: Source::Stored,
+        field: args.field.trim().to_owned(),
+        source_field_id,
+        keep,
+        mode: args.mode,
+        revision: 0,
+        property_text: None,
+    };
+    let by = args.by.clone().unwrap_or_else(session_user);
+    let revision = store::put(connection, identity, &policy, &by).await?;
+    tracing::info!(
+        event = events::POLICY_SET,
+        catalog = identity.catalog, namespace = identity.namespace, table = identity.table,
+        field = policy.field, keep = %policy.keep, mode = %policy.mode, revision, by,
+        "A policy was set"
+    );
+    let mut out = std::io::stdout();
+    writeln!(
+        out,
+        "{} {}.{}: {} keep {}, {} (revision {revision})",
+        identity.catalog,
+        identity.namespace,
+        identity.table,
+        policy.field,
+        policy.keep,
+        policy.mode
+    )?;
+    writeln!(
+        out,
+        "See what goes with: tailrace plan --catalog {} --table {}.{}",
+        identity.catalog, identity.namespace, identity.table
+    )?;
+    Ok(DONE)
+}
+
+async fn get(connection: &mut PgConnection, args: &GetArgs) -> anyhow::Result<u8> {
+    let table = find(connection, &args.table).await?;
+    let listed = listed(connection, &table).await?;
+    if listed.is_empty() {
+        bail!("table {}.{} has no policy", table.identity.namespace, table.identity.table);
+    }
+    show(&listed, args.output)
+}
+
+async fn list(connection: &mut PgConnection, args: &ListArgs) -> anyhow::Result<u8> {
+    let mut all = Vec::new();
+    let mut known = false;
+    for catalog in catalogs(connection).await? {
+        if args.catalog.as_ref().is_some_and(|name| *name != catalog.name) {
+            continue;
+        }
+        known = true;
+        for table in live_tables(connection, &catalog, true).await? {
+            all.extend(listed(connection, &table).await?);
+        }
+    }
+    if let (Some(name), false) = (&args.catalog, known) {
+        bail!("there is no catalog {name:?}");
+    }
+    if all.is_empty() && args.output == Output::Text {
+        writeln!(std::io::stdout(), "No table has a policy: see `tailrace policy set --help`")?;
+        return Ok(DONE);
+    }
+    show(&all, args.output)
+}
+
+async fn unset(
+    connection: &mut PgConnection,
+    args: &UnsetArgs,
+    settings: &Settings,
+) -> anyhow::Result<u8> {
+    let table = find(connection, &args.table).await?;
+    let identity = &table.identity;
+    let name = format!("{}.{}", identity.namespace, identity.table);
+    let rows = store::rows(connection, identity).await?;
+    if rows.stored.is_none() {
+        let hint = if table.property.is_some() {
+            "; its property partition_retention is the table's own: change the table to take it away"
+        } else {
+            ""
+        };
+        bail!("table {name} has no stored policy{hint}");
+    }
+    let mut out = std::io::stdout();
+    // Nothing is open or locked while somebody reads this.
+    match plan_of_property(connection, &table, settings).await? {
+        None => {}
+        Some(Err(problem)) => writeln!(out, "{problem}")?,
+        Some(Ok((policy, plan))) => {
+            writeln!(
+                out,
+                "The table's property partition_retention takes over: {} keep {}, {}",
+                policy.field, policy.keep, policy.mode
+            )?;
+            write!(out, "{}", table_text(&TablePlanReport::of(&plan)))?;
+            if !args.yes {
+                eprintln!(
+                    "tailrace: the stored policy stays; say --yes to let the property take over"
+                );
+                return Ok(FAILED);
+            }
+        }
+    }
+    store::remove(connection, identity, Source::Stored).await?;
+    tracing::info!(
+        event = events::POLICY_UNSET,
+        catalog = identity.catalog,
+        namespace = identity.namespace,
+        table = identity.table,
+        by = session_user(),
+        "A policy was taken away"
+    );
+    writeln!(out, "{} {name}: the stored policy is gone", identity.catalog)?;
+    Ok(DONE)
+}
+
+/// A live table by its names.
+async fn find(connection: &mut PgConnection, args: &TableArgs) -> anyhow::Result<LiveTable> {
+    let TableName { namespace, table } = &args.table;
+    let catalog = catalogs(connection)
+        .await?
+        .into_iter()
+        .find(|catalog| catalog.name == args.catalog)
+        .with_context(|| format!("there is no catalog {:?}", args.catalog))?;
+    live_tables(connection, &catalog, false)
+        .await?
+        .into_iter()
+        .find(|live| live.identity.namespace == *namespace && live.identity.table == *table)
+        .with_context(|| {
+            format!("there is no table {namespace}.{table} in catalog {:?}", args.catalog)
+        })
+}
+
+/// A policy row with its table, as JSON has it.
+#[derive(Debug, Serialize)]
+struct Listed {
+    catalog: String,
+    namespace: String,
+    table: String,
+    table_uuid: uuid::Uuid,
+    source: Source,
+    in_force: bool,
+    field: String,
+    source_field_id: i64,
+    keep: String,
+    keep_seconds: i64,
+    mode: String,
+    revision: i64,
+    updated_at: chrono::DateTime<chrono::Utc>,
+    updated_by: String,
+    problem: Option<String>,
+}
+
+async fn listed(connection: &mut PgConnection, table: &LiveTable) -> sqlx::Result<Vec<Listed>> {
+    let rows = store::rows(connection, &table.identity).await?;
+    let stored_wins = rows.stored.is_some();
+    let entry = |row: PolicyRow, source: Source| Listed {
+        catalog: table.identity.catalog.clone(),
+        namespace: table.identity.namespace.clone(),
+        table: table.identity.table.clone(),
+        table_uuid: row.table_uuid,
+        source,
+        in_force: source == Source::Stored || (!stored_wins && row.problem.is_none()),
+        field: row.field,
+        source_field_id: row.source_field_id,
+        keep: row.keep,
+        keep_seconds: row.keep_seconds,
+        mode: row.mode,
+        revision: row.revision,
+        updated_at: row.updated_at,
+        updated_by: row.updated_by,
+        problem: row.problem,
+    };
+    let stored = rows.stored.map(|row| entry(row, Source::Stored));
+    let mirror = rows.mirror.map(|row| entry(row, Source::Property));
+    Ok(stored.into_iter().chain(mirror).collect())
+}
+
+fn show(listed: &[Listed], output: Output) -> anyhow::Result<u8> {
+    let mut out = std::io::stdout().lock();
+    if output == Output::Json {
+        serde_json::to_writer(&mut out, listed).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+        return Ok(DONE);
+    }
+    let heading = [
+        "CATALOG", "TABLE", "FIELD", "KEEP", "MODE", "SOURCE", "IN FORCE", "REVISION", "SINCE",
+        "BY",
+    ];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    rows.extend(listed.iter().map(|policy| {
+        vec![
+            policy.catalog.clone(),
+            format!("{}.{}", policy.namespace, policy.table),
+            policy.field.clone(),
+            policy.keep.clone(),
+            policy.mode.clone(),
+            policy.source.to_string(),
+            if policy.in_force { "yes" } else { "no" }.to_owned(),
+            policy.revision.to_string(),
+            policy.updated_at.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            policy.updated_by.clone(),
+        ]
+    }));
+    write!(out, "{}", columns(&rows, &[7], ""))?;
+    for policy in listed {
+        if let Some(problem) = &policy.problem {
+            writeln!(out, "{}.{}: {problem}", policy.namespace, policy.table)?;
+        }
+    }
+    Ok(DONE)
+}
+
+/// Who is at the keyboard, as far as the session tells.
+fn session_user() -> String {
+    ["SUDO_USER", "USER", "LOGNAME"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()))
+        .unwrap_or_else(|| "unknown".to_owned())
+}

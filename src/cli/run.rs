@@ -1,0 +1,57 @@
+//! `tailrace run`
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{DONE, checked_database, database};
+use crate::catalog::failure::Failure;
+use crate::config::Config;
+use crate::installation::migrate;
+use crate::scheduler::PassEnd;
+use crate::sweep::{Scope, Settings, run_pass};
+
+pub async fn run(config: Config) -> anyhow::Result<u8> {
+    let pass_config = config.clone();
+    // Our schema is looked after in the first pass that gets through to the database, so that
+    // a database that is away at the start is waited for like one that goes away later.
+    let prepared = Arc::new(AtomicBool::new(false));
+    let pass = move |stop: CancellationToken| {
+        let (config, prepared) = (pass_config.clone(), prepared.clone());
+        async move { end_of(one_pass(&config, &prepared, &stop).await) }
+    };
+    crate::daemon::run(config, pass).await?;
+    Ok(DONE)
+}
+
+async fn one_pass(
+    config: &Config,
+    prepared: &AtomicBool,
+    stop: &CancellationToken,
+) -> anyhow::Result<()> {
+    // The password file is read for each pass: a rotated password is found by the next one.
+    let database = database(config)?;
+    if config.database.migrate_on_start && !prepared.load(Ordering::Relaxed) {
+        migrate(&database).await?;
+        prepared.store(true, Ordering::Relaxed);
+    }
+    checked_database(config).await?;
+    run_pass(&database, &Settings::from_config(config), &Scope::default(), stop, &|_| {}).await?;
+    Ok(())
+}
+
+fn end_of(result: anyhow::Result<()>) -> PassEnd {
+    match result {
+        Ok(()) => PassEnd::Done,
+        Err(error) if is_away(&error) => PassEnd::DatabaseAway { error },
+        Err(error) => PassEnd::Failed { error },
+    }
+}
+
+fn is_away(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<sqlx::Error>())
+        .any(|error| Failure::of(error) == Failure::ConnectionLost)
+}

@@ -1,0 +1,131 @@
+//! `tailrace sweep`
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use tokio_util::sync::CancellationToken;
+
+use super::text::{bytes, counted};
+use super::{DONE, Output, SOME_TABLES_FAILED, ScopeArgs, checked_database};
+use crate::config::Config;
+use crate::sweep::report::{PassReport, TableReport};
+use crate::sweep::{Progress, Settings, run_pass};
+
+#[derive(Debug, clap::Args)]
+pub struct SweepArgs {
+    #[command(flatten)]
+    scope: ScopeArgs,
+    /// How to show it.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+pub async fn run(config: &Config, args: &SweepArgs) -> anyhow::Result<u8> {
+    let database = checked_database(config).await?;
+    let settings = Settings::from_config(config);
+    let stop = crate::daemon::stop_on_signal()?;
+    let report = with_progress(&stop, async |progress| {
+        run_pass(&database, &settings, &args.scope.scope(), &stop, progress).await
+    })
+    .await?;
+    anyhow::ensure!(
+        !report.tables.is_empty()
+            || !report.skipped_catalogs.is_empty()
+            || stop.is_cancelled()
+            || args.scope.scope() == Default::default(),
+        "no live table with a policy in {}: see `tailrace policy list`",
+        args.scope.describe()
+    );
+    let mut out = std::io::stdout().lock();
+    match args.output {
+        Output::Json => {
+            serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        }
+        Output::Text => write!(out, "{}", text(&report))?,
+    }
+    Ok(if report.failures() == 0 { DONE } else { SOME_TABLES_FAILED })
+}
+
+/// Shows what the pass is at, on a terminal.
+async fn with_progress<T>(
+    stop: &CancellationToken,
+    work: impl AsyncFnOnce(&(dyn Fn(Progress<'_>) + Send + Sync)) -> T,
+) -> T {
+    if !std::io::stderr().is_terminal() {
+        return work(&|_| {}).await;
+    }
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) =
+        ProgressStyle::with_template("{spinner} {elapsed} {msg}: {human_pos} files dropped")
+    {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let show = |progress: Progress<'_>| match progress {
+        Progress::Table(table) => {
+            let ending = if stop.is_cancelled() { " (ending)" } else { "" };
+            bar.set_message(format!(
+                "{} {}.{}{ending}",
+                table.catalog, table.namespace, table.table
+            ));
+        }
+        Progress::Dropped { files, .. } => bar.inc(files.unsigned_abs()),
+    };
+    let result = work(&show).await;
+    bar.finish_and_clear();
+    result
+}
+
+/// The report for people.
+pub fn text(report: &PassReport) -> String {
+    let mut text = format!("As of {}\n", report.as_of);
+    if report.tables.is_empty() && report.skipped_catalogs.is_empty() {
+        text.push_str("No table has a policy: see `tailrace policy set --help`\n");
+    }
+    for table in &report.tables {
+        text.push_str(&table_text(table));
+    }
+    for catalog in &report.skipped_catalogs {
+        text.push_str(&format!("{catalog}: skipped, another daemon works on it\n"));
+    }
+    text
+}
+
+fn table_text(table: &TableReport) -> String {
+    let TableReport { catalog, namespace, table: name, outcome, .. } = table;
+    let mut text = format!("{catalog} {namespace}.{name}: {}\n", outcome.name());
+    for snapshot in &table.snapshots {
+        let displays: Vec<_> =
+            snapshot.partitions.iter().map(|partition| partition.display.as_str()).collect();
+        let span = match displays.as_slice() {
+            [first, .., last] => format!("{first} to {last}"),
+            [one] => (*one).to_owned(),
+            [] => String::new(),
+        };
+        text.push_str(&format!(
+            "  snapshot {}: {} ({span}), {}, {}, {}, {}; lock waited {} ms, held {} ms\n",
+            snapshot.snapshot_id,
+            counted(displays.len() as i64, "partition"),
+            counted(snapshot.files_ended, "file"),
+            counted(snapshot.delete_files_ended, "vector"),
+            counted(snapshot.records, "record"),
+            bytes(snapshot.bytes),
+            snapshot.lock_wait_ms,
+            snapshot.lock_hold_ms,
+        ));
+    }
+    for partition in &table.would_drop {
+        text.push_str(&format!(
+            "  would drop {}: {}, {}\n",
+            partition.display,
+            counted(partition.counts.files, "file"),
+            bytes(partition.counts.bytes)
+        ));
+    }
+    if let Some(error) = &table.error {
+        text.push_str(&format!("  {error}\n"));
+    }
+    text
+}

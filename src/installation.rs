@@ -1,0 +1,196 @@
+//! Our own objects, all in the schema `tailrace`: bringing them up to date, and making sure
+//! that they are.
+//!
+//! Migrations go forward only, each in a transaction with its entry in our ledger
+//! (`tailrace.schema_migration`), under the migrator's advisory lock: several replicas that
+//! start at once apply each once. A database that is up to date is only read, so that a role
+//! without any right to create may start the daemon.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, bail, ensure};
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::{AssertSqlSafe, PgConnection};
+
+use crate::catalog::connect::{Database, close};
+use crate::events;
+
+const LEDGER: &str = "tailrace.schema_migration";
+
+fn migrator() -> Migrator {
+    let mut migrator = sqlx::migrate!();
+    migrator.dangerous_set_table_name(LEDGER);
+    migrator
+}
+
+/// What [`migrate`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Migrated {
+    /// Migrations applied now; 0 where everything was there already.
+    pub applied: usize,
+    /// The newest migration.
+    pub version: i64,
+}
+
+/// Brings our schema up to date, and records at the first time in which schema the `hog_*`
+/// tables are.
+///
+/// Waits for another replica that migrates. Changes nothing of hoglake's.
+///
+/// # Errors
+/// No hoglake catalog in the configured schema, another schema than the recorded one, a ledger
+/// that is newer than this program or differs from it, or a role that may not create.
+pub async fn migrate(database: &Database) -> anyhow::Result<Migrated> {
+    let mut connection = database.session().await?;
+    let result = migrate_in(&mut connection, &database.schema).await;
+    close(connection).await;
+    result
+}
+
+async fn migrate_in(connection: &mut PgConnection, schema: &str) -> anyhow::Result<Migrated> {
+    ensure_catalog(connection, schema).await?;
+    let mut migrator = migrator();
+    let version = migrator.iter().map(|migration| migration.version).max().unwrap_or(0);
+    let before = applied(connection).await?;
+    let pending =
+        migrator.iter().filter(|migration| !before.contains_key(&migration.version)).count();
+    if pending > 0 || !same_checksums(&migrator, &before) {
+        let has_schema = schema_exists(connection).await?;
+        if !has_schema {
+            migrator.create_schema("tailrace");
+        }
+        // Another replica may be at work; a migration itself may take its time.
+        sqlx::raw_sql("set lock_timeout = '60s'; set statement_timeout = '10min'")
+            .execute(&mut *connection)
+            .await?;
+        migrator.run_direct(None, &mut *connection, false).await.map_err(explain)?;
+    }
+    record_schema(connection, schema).await?;
+    let applied_now = applied(connection).await?.len().saturating_sub(before.len());
+    if applied_now > 0 {
+        tracing::info!(
+            event = events::MIGRATED,
+            applied = applied_now,
+            version,
+            "The schema tailrace was brought up to date"
+        );
+    }
+    Ok(Migrated { applied: applied_now, version })
+}
+
+/// Makes sure that our schema is there, as this program needs it, and belongs to the configured
+/// schema of the catalog. Only reads.
+///
+/// # Errors
+/// In words, with what to do.
+pub async fn check(connection: &mut PgConnection, schema: &str) -> anyhow::Result<()> {
+    let applied = applied(connection).await?;
+    let migrator = migrator();
+    ensure!(
+        migrator.iter().all(|migration| applied.contains_key(&migration.version)),
+        "the database's schema tailrace is not there or older than this program: run `tailrace migrate`"
+    );
+    if let Some(newer) = applied.keys().find(|version| !migrator.version_exists(**version)) {
+        bail!(
+            "the database's schema tailrace is newer than this program (migration {newer}): \
+             upgrade tailrace here too"
+        );
+    }
+    check_schema(connection, schema).await
+}
+
+async fn ensure_catalog(connection: &mut PgConnection, schema: &str) -> anyhow::Result<()> {
+    let found = sqlx::query_scalar!(
+        r#"select exists (select from pg_catalog.pg_class c
+                          join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+                          where n.nspname = $1 and c.relname = 'hog_catalog') as "found!""#,
+        schema
+    )
+    .fetch_one(connection)
+    .await?;
+    ensure!(
+        found,
+        "there is no hoglake catalog (table hog_catalog) in schema {schema:?} of this database: \
+         check database.url and database.schema"
+    );
+    Ok(())
+}
+
+async fn schema_exists(connection: &mut PgConnection) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select exists (select from pg_catalog.pg_namespace where nspname = 'tailrace') as "exists!""#
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// The ledger: checksums by version; empty where there is none yet.
+async fn applied(connection: &mut PgConnection) -> sqlx::Result<BTreeMap<i64, Vec<u8>>> {
+    let has_ledger = sqlx::query_scalar!(
+        r#"select exists (select from pg_catalog.pg_class c
+                          join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+                          where n.nspname = 'tailrace' and c.relname = 'schema_migration') as "exists!""#
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    if !has_ledger {
+        return Ok(BTreeMap::new());
+    }
+    let statement = format!("select version, checksum from {LEDGER} where success");
+    let rows: Vec<(i64, Vec<u8>)> =
+        sqlx::query_as(AssertSqlSafe(statement)).fetch_all(connection).await?;
+    Ok(rows.into_iter().collect())
+}
+
+fn same_checksums(migrator: &Migrator, applied: &BTreeMap<i64, Vec<u8>>) -> bool {
+    applied.len() == migrator.iter().count()
+        && migrator.iter().all(|migration| {
+            applied.get(&migration.version).is_some_and(|sum| *sum == *migration.checksum)
+        })
+}
+
+fn explain(error: MigrateError) -> anyhow::Error {
+    match error {
+        MigrateError::VersionMissing(version) => anyhow::anyhow!(
+            "the database's schema tailrace is newer than this program (migration {version}): \
+             upgrade tailrace here too"
+        ),
+        MigrateError::VersionMismatch(version) => anyhow::anyhow!(
+            "migration {version} was applied by another build of tailrace and differs from this one's: \
+             use a released version"
+        ),
+        other => anyhow::Error::new(other)
+            .context("the schema tailrace could not be brought up to date (its role needs CREATE on the database, or on the schema tailrace)"),
+    }
+}
+
+async fn record_schema(connection: &mut PgConnection, schema: &str) -> anyhow::Result<()> {
+    let recorded = recorded_schema(connection).await?;
+    if recorded.is_none() {
+        sqlx::query!(
+            "insert into tailrace.installation (catalog_schema) values ($1) on conflict do nothing",
+            schema
+        )
+        .execute(&mut *connection)
+        .await?;
+    }
+    check_schema(connection, schema).await
+}
+
+async fn recorded_schema(connection: &mut PgConnection) -> sqlx::Result<Option<String>> {
+    sqlx::query_scalar!("select catalog_schema from tailrace.installation")
+        .fetch_optional(connection)
+        .await
+}
+
+async fn check_schema(connection: &mut PgConnection, schema: &str) -> anyhow::Result<()> {
+    let recorded = recorded_schema(connection)
+        .await?
+        .context("the database's schema tailrace was never set up: run `tailrace migrate`")?;
+    ensure!(
+        recorded == schema,
+        "tailrace was set up in this database for the catalog in schema {recorded:?}, and \
+         database.schema says {schema:?}: set it back, for policies and history belong to that catalog"
+    );
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! A plan as JSON has it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::plan::{Census, Health, SAMPLES, TablePlan};
+use super::planning::Plans;
+use super::report::PartitionReport;
+use crate::catalog::tables::TableIdentity;
+use crate::instant::UtcInstant;
+use crate::policy::{Mode, Source};
+use crate::window::KeptReason;
+
+/// The plans of all tables in scope.
+#[derive(Debug, Serialize)]
+pub struct PlanReport {
+    /// The time of every decision.
+    pub as_of: UtcInstant,
+    /// By catalog, namespace and name.
+    pub tables: Vec<TablePlanReport>,
+}
+
+/// The plan of one table. Counts that would have cost a read of a table too large for
+/// `discovery.count_timeout` are null.
+#[derive(Debug, Serialize)]
+pub struct TablePlanReport {
+    /// The catalog's name.
+    pub catalog: String,
+    /// The namespace's name.
+    pub namespace: String,
+    /// The table's name.
+    pub table: String,
+    /// The table's incarnation.
+    pub table_uuid: Uuid,
+    /// The policy's field as written.
+    pub field: Option<String>,
+    /// How long a partition stays, as written.
+    pub keep: Option<String>,
+    /// What the policy does.
+    pub mode: Option<Mode>,
+    /// Where the policy comes from.
+    pub source: Option<Source>,
+    /// `as_of - keep`.
+    pub cutoff: Option<UtcInstant>,
+    /// What would go, oldest first.
+    pub expired: Vec<PartitionReport>,
+    /// Live files that stay.
+    pub kept_files: Option<i64>,
+    /// The same by reason.
+    pub kept: Option<BTreeMap<KeptReason, i64>>,
+    /// Samples of what nobody can date, up to five a reason.
+    pub undatable: Option<Vec<KeptReport>>,
+    /// Samples of ranges that start after `as_of`, up to five.
+    pub future: Option<Vec<KeptReport>>,
+    /// Files of no spec, or of one without a time field on the policy's column.
+    pub uncovered_files: Option<i64>,
+    /// When the next partition goes, if nothing changes.
+    pub next_expiry: Option<UtcInstant>,
+    /// Whether the policy dates anything.
+    pub health: Option<Health>,
+    /// Why there is no plan.
+    pub error: Option<String>,
+}
+
+/// A tuple that stays.
+#[derive(Debug, Serialize)]
+pub struct KeptReport {
+    /// The spec of its files.
+    pub spec_id: Option<i64>,
+    /// The stored texts of the rows that its files have.
+    pub partition_values: Vec<Option<String>>,
+    /// As a person reads them.
+    pub display: String,
+    /// Why it stays.
+    pub reason: KeptReason,
+    /// How many files.
+    pub files: i64,
+}
+
+impl PlanReport {
+    /// The report of the plans.
+    pub fn of(plans: &Plans) -> Self {
+        PlanReport {
+            as_of: plans.as_of,
+            tables: plans
+                .tables
+                .iter()
+                .map(|(table, plan)| match plan {
+                    Ok(plan) => TablePlanReport::of(plan),
+                    Err(error) => TablePlanReport::failed(table, error),
+                })
+                .collect(),
+        }
+    }
+
+    /// How many tables somebody has to look at.
+    pub fn failures(&self) -> usize {
+        let failed = |table: &&TablePlanReport| {
+            table.error.is_some() || table.health == Some(Health::Unhealthy)
+        };
+        self.tables.iter().filter(failed).count()
+    }
+}
+
+impl TablePlanReport {
+    /// The report of a plan.
+    pub fn of(plan: &TablePlan) -> Self {
+        let census = plan.census.as_ref();
+        let expired =
+            plan.expired.iter().map(|tuple| PartitionReport::of(tuple, tuple.counts)).collect();
+        TablePlanReport {
+            field: Some(plan.policy.field.clone()),
+            keep: Some(plan.policy.keep.text().to_owned()),
+            mode: Some(plan.policy.mode),
+            source: Some(plan.policy.source),
+            cutoff: Some(plan.cutoff),
+            expired,
+            kept_files: census.map(Census::kept_files),
+            kept: census.map(|census| {
+                census.kept.iter().map(|(reason, group)| (*reason, group.files)).collect()
+            }),
+            undatable: census.map(|census| samples(census, is_undatable)),
+            future: census.map(|census| samples(census, |reason| reason == KeptReason::Future)),
+            uncovered_files: census.map(|census| census.files(KeptReason::Uncovered)),
+            next_expiry: census.and_then(|census| census.next_expiry),
+            health: Some(plan.health()),
+            ..Self::failed(&plan.table, "")
+        }
+        .without_error()
+    }
+
+    fn failed(table: &TableIdentity, error: &str) -> Self {
+        TablePlanReport {
+            catalog: table.catalog.clone(),
+            namespace: table.namespace.clone(),
+            table: table.table.clone(),
+            table_uuid: table.table_uuid,
+            field: None,
+            keep: None,
+            mode: None,
+            source: None,
+            cutoff: None,
+            expired: Vec::new(),
+            kept_files: None,
+            kept: None,
+            undatable: None,
+            future: None,
+            uncovered_files: None,
+            next_expiry: None,
+            health: None,
+            error: Some(error.to_owned()),
+        }
+    }
+
+    fn without_error(self) -> Self {
+        TablePlanReport { error: None, ..self }
+    }
+}
+
+/// The reasons that mean "nobody can tell": not simply young, and not simply out of scope.
+fn is_undatable(reason: KeptReason) -> bool {
+    !matches!(reason, KeptReason::NotExpired | KeptReason::Future | KeptReason::Uncovered)
+}
+
+fn samples(census: &Census, wanted: impl Fn(KeptReason) -> bool) -> Vec<KeptReport> {
+    let groups = census.kept.iter().filter(|(reason, _)| wanted(**reason));
+    groups
+        .flat_map(|(reason, group)| {
+            group.samples.iter().take(SAMPLES).map(|sample| KeptReport {
+                spec_id: sample.spec_id,
+                partition_values: sample.tuple.values.clone(),
+                display: sample.display.clone(),
+                reason: *reason,
+                files: sample.files,
+            })
+        })
+        .collect()
+}
