@@ -1,6 +1,7 @@
 //! The integration tests, in one binary, on one private Postgres server.
 
 mod lake;
+mod pass;
 mod server;
 mod standins;
 mod support;

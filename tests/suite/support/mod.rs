@@ -1,6 +1,7 @@
 //! What the integration tests stand on: one private server per test process, and a
 //! database of its own for each test.
 
+pub mod program;
 mod template;
 
 use std::sync::atomic::{AtomicU32, Ordering};

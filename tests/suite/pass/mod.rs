@@ -1,0 +1,3 @@
+//! The pass, on real catalogs.
+
+mod basics;

@@ -1,0 +1,108 @@
+//! tailrace as the tests run it: in process, with the settings that the configuration gives by
+//! default, and as a program.
+
+use std::process::{Output, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use tailrace::catalog::connect::Database;
+use tailrace::config::{Config, LoadOptions};
+use tailrace::instant::UtcInstant;
+use tailrace::sweep::plan::TablePlan;
+use tailrace::sweep::planning::plan_all;
+use tailrace::sweep::report::{PassReport, TableReport};
+use tailrace::sweep::{Scope, Settings, run_pass};
+use tokio_util::sync::CancellationToken;
+
+use super::TestDatabase;
+
+/// Days since 1970 of 2026-09-17.
+pub const DAY_20713: i64 = 20_713;
+
+impl TestDatabase {
+    /// The database as our own sessions open it.
+    pub fn tailrace(&self) -> Database {
+        Database {
+            options: self.pool.connect_options().as_ref().clone(),
+            schema: self.lake.schema().to_owned(),
+            connect_timeout: std::time::Duration::from_secs(10),
+        }
+    }
+
+    /// One pass with these settings.
+    pub async fn sweep_with(&self, settings: &Settings) -> Result<PassReport> {
+        let stop = CancellationToken::new();
+        run_pass(&self.tailrace(), settings, &Scope::default(), &stop, &|_| {}).await
+    }
+
+    /// One pass with the default settings.
+    pub async fn sweep(&self) -> Result<PassReport> {
+        self.sweep_with(&settings()).await
+    }
+
+    /// One pass over a lake with one governed table.
+    pub async fn sweep_one(&self) -> Result<TableReport> {
+        let mut report = self.sweep().await?;
+        match (report.tables.pop(), report.tables.is_empty()) {
+            (Some(table), true) => Ok(table),
+            other => bail!("not one table: {other:?}"),
+        }
+    }
+
+    /// The plan at a time, of a lake with one governed table.
+    pub async fn plan_one(&self, at: &str) -> Result<TablePlan> {
+        let at: UtcInstant = at.parse()?;
+        let plans = plan_all(&self.tailrace(), &settings(), &Scope::default(), Some(at)).await?;
+        let [(_, plan)] = plans.tables.as_slice() else { bail!("not one table: {plans:?}") };
+        plan.clone().map_err(anyhow::Error::msg)
+    }
+
+    /// The program with these arguments and variables beside the database's, to its end.
+    pub async fn run_with(&self, args: &[&str], env: &[(&str, &str)]) -> Result<Output> {
+        let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_tailrace"));
+        command
+            .args(args)
+            .env_clear()
+            .env("TAILRACE__DATABASE__URL", self.url())
+            .env("TAILRACE__DATABASE__SCHEMA", self.lake.schema())
+            .env("USER", "tester")
+            .envs(env.iter().copied())
+            .stdin(Stdio::null());
+        command.output().await.context("running tailrace")
+    }
+
+    /// The program with these arguments, to its end.
+    pub async fn run(&self, args: &[&str]) -> Result<Output> {
+        self.run_with(args, &[]).await
+    }
+
+    /// What the program prints on stdout, which must be JSON, and its exit code.
+    pub async fn json(&self, args: &[&str]) -> Result<(Value, i32)> {
+        let output = self.run(args).await?;
+        let code = output.status.code().context("killed")?;
+        let value = serde_json::from_slice(&output.stdout)
+            .with_context(|| format!("{args:?}: {}", String::from_utf8_lossy(&output.stderr)))?;
+        Ok((value, code))
+    }
+
+    /// Sets a policy through the program.
+    pub async fn policy(&self, catalog: &str, table: &str, field: &str, keep: &str) -> Result<()> {
+        let args = ["policy", "set", catalog, table, "--field", field, "--keep", keep];
+        let output = self.run(&args).await?;
+        if !output.status.success() {
+            bail!("{}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(())
+    }
+}
+
+/// The settings that the configuration gives where nobody sets anything.
+pub fn settings() -> Settings {
+    let config = Config::load(&LoadOptions::default()).expect("the built-in configuration");
+    Settings::from_config(&config)
+}
+
+/// The text of the day that was `days` ago by this host's clock, which the tests' server shares.
+pub fn days_ago(days: i64) -> String {
+    (UtcInstant::from(chrono::Utc::now()).days() as i64 - days).to_string()
+}
