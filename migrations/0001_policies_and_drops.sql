@@ -34,13 +34,15 @@ create table tailrace.policy (
 
 -- What each partition spec said, kept because expiry deletes specs that live files still name.
 -- `fields` is an array of {key_index, source_field_id, transform, transform_param} by key index.
+-- It is part of the key: should a server give the id of a deleted spec to another one, both stay
+-- known, and the files of that id are kept.
 create table tailrace.spec_copy (
   catalog_id bigint not null,
   table_id bigint not null,
   spec_id bigint not null,
   fields jsonb not null,
   copied_at timestamptz not null default clock_timestamp(),
-  primary key (catalog_id, table_id, spec_id)
+  primary key (catalog_id, table_id, spec_id, fields)
 );
 
 -- Every type that the source column of a spec was seen to have: it decides how identity texts read.

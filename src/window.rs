@@ -32,6 +32,9 @@ pub struct SpecField {
 pub struct SpecBook {
     /// The fields of each spec, ordered by key index.
     pub specs: BTreeMap<i64, Vec<SpecField>>,
+    /// Definitions of spec ids that were seen with more than one: which of them a file of that
+    /// id was written under cannot be told, so the id itself is not in `specs`.
+    pub disputed: Vec<Vec<SpecField>>,
     /// Every type that each source column was seen to have.
     pub column_types: BTreeMap<i64, BTreeSet<String>>,
 }
@@ -242,11 +245,10 @@ impl SpecJudge {
                 let own = book.transforms_of(field);
                 let others = book
                     .specs
-                    .iter()
-                    .filter(|(other_id, other)| {
-                        **other_id != spec_id && other.len() == fields.len()
-                    })
-                    .flat_map(|(_, other)| other)
+                    .values()
+                    .chain(&book.disputed)
+                    .filter(|other| other.len() == fields.len())
+                    .flatten()
                     .filter(|other| {
                         other.key_index == field.key_index
                             && other.source_field_id == source_field_id
@@ -317,6 +319,24 @@ impl SpecJudge {
 }
 
 impl SpecBook {
+    /// A book of all definitions that were seen, each once, by spec id.
+    pub fn of_definitions(definitions: impl IntoIterator<Item = (i64, Vec<SpecField>)>) -> Self {
+        let mut by_id: BTreeMap<i64, Vec<Vec<SpecField>>> = BTreeMap::new();
+        for (spec_id, fields) in definitions {
+            by_id.entry(spec_id).or_default().push(fields);
+        }
+        let mut book = SpecBook::default();
+        for (spec_id, mut seen) in by_id {
+            match (seen.pop(), seen.is_empty()) {
+                (Some(only), true) => {
+                    book.specs.insert(spec_id, only);
+                }
+                (last, _) => book.disputed.extend(seen.into_iter().chain(last)),
+            }
+        }
+        book
+    }
+
     /// The time transforms that a field may be: none if it is no time field, several only for
     /// identity on a column that was seen with several time types.
     pub fn transforms_of(&self, field: &SpecField) -> Vec<TimeTransform> {

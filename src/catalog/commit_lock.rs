@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn keys_are_the_contracts() {
-        assert_eq!(commit_key(1), 20_361_885_896_933_377);
+        assert_eq!(commit_key(1), 20_361_885_899_554_817);
         assert_eq!(commit_key(1), 4_740_871 * 4_294_967_296 + 1);
         assert_eq!(commit_key((1 << 32) + 5), commit_key(5));
         assert_ne!(commit_key(1), lease_key(1));

@@ -165,7 +165,7 @@ pub async fn spec_book(
            left join hog_partition_field f using (catalog_id, table_id, spec_id)
            where s.catalog_id = $1 and s.table_id = $2
            group by s.spec_id
-           union all
+           union
            select spec_id, fields from tailrace.spec_copy
            where catalog_id = $1 and table_id = $2"#,
         catalog_id,
@@ -173,12 +173,10 @@ pub async fn spec_book(
     )
     .fetch_all(&mut *connection)
     .await?;
-    let mut book = SpecBook::default();
-    for row in specs {
-        book.specs
-            .entry(row.spec_id)
-            .or_insert_with(|| row.fields.0.into_iter().map(SpecField::from).collect());
-    }
+    let definitions = specs.into_iter().map(|row| {
+        (row.spec_id, row.fields.0.into_iter().map(SpecField::from).collect::<Vec<_>>())
+    });
+    let mut book = SpecBook::of_definitions(definitions);
     let types = sqlx::query!(
         r#"select field_id as "field_id!", col_type as "col_type!" from hog_column
            where catalog_id = $1 and table_id = $2
@@ -214,9 +212,6 @@ pub async fn copy_specs(connection: &mut PgConnection, catalog_id: i64) -> sqlx:
            from hog_partition_spec s
            left join hog_partition_field f using (catalog_id, table_id, spec_id)
            where s.catalog_id = $1
-             and not exists (select from tailrace.spec_copy c
-                             where c.catalog_id = s.catalog_id and c.table_id = s.table_id
-                               and c.spec_id = s.spec_id)
            group by s.catalog_id, s.table_id, s.spec_id
            on conflict do nothing"#,
         catalog_id

@@ -112,6 +112,7 @@ mod tests {
     #[test]
     fn a_folder_of_its_owner_alone_is_not_open() -> Result<()> {
         let root = tempfile::tempdir()?;
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o700))?;
         assert!(!open_to_others(root.path()));
         assert!(open_to_others(Path::new("/usr/lib")));
         Ok(())

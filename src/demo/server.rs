@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tempfile::TempDir;
 use url::form_urlencoded::byte_serialize;
 
 use super::binaries::find_binaries;
-use folder::{Account, as_account, make_folder};
+use folder::{Account, DATA, as_account, make_cluster};
 use supervisor::Supervisor;
 
 /// How long a server may take until it answers.
@@ -109,7 +109,10 @@ impl PrivateServer {
     /// ends with its last log lines.
     pub async fn start(options: ServerOptions) -> Result<Self> {
         let bin_dir = find_binaries()?;
-        let (folder, account) = make_folder()?;
+        // In a blocking task, which ends and takes its folder along even if we are cancelled.
+        let programs = bin_dir.clone();
+        let making = tokio::task::spawn_blocking(move || make_cluster(&programs));
+        let (folder, account) = making.await??;
         let port = if options.loopback { free_port()? } else { 5432 };
         let mut server = Self {
             supervisor: None,
@@ -120,7 +123,6 @@ impl PrivateServer {
             loopback: options.loopback,
             version: String::new(),
         };
-        server.init().await?;
         server.configure(&options)?;
         server.launch().await?;
         Ok(server)
@@ -202,32 +204,11 @@ impl PrivateServer {
     }
 
     fn data(&self) -> PathBuf {
-        self.folder.path().join("data")
+        self.folder.path().join(DATA)
     }
 
     fn log(&self) -> PathBuf {
         self.folder.path().join("log")
-    }
-
-    async fn init(&self) -> Result<()> {
-        let mut command = Command::new(self.bin_dir.join("initdb"));
-        command
-            .arg("-D")
-            .arg(self.data())
-            .args(["-U", "postgres", "--auth=trust", "--encoding=UTF8"])
-            .args(["--locale=C", "--no-sync", "--no-instructions"])
-            .current_dir(self.folder.path())
-            .stdin(Stdio::null());
-        as_account(&mut command, self.account);
-        let output = tokio::process::Command::from(command)
-            .kill_on_drop(true)
-            .output()
-            .await
-            .with_context(|| format!("cannot run initdb in {}", self.bin_dir.display()))?;
-        if !output.status.success() {
-            bail!("initdb failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-        }
-        Ok(())
     }
 
     fn configure(&self, options: &ServerOptions) -> Result<()> {

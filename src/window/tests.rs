@@ -228,6 +228,22 @@ fn another_place_arity_or_column_makes_nothing_ambiguous() {
     assert_eq!(reason(judge_at(&elsewhere, DAY, now, 2, &[Some("680"), None])), None);
 }
 
+/// A server that gives a vanished spec's id to another spec: nobody can tell which of the two a
+/// file was written under, so it is kept; and both readings count for other specs of the place.
+#[test]
+fn a_spec_id_with_two_meanings_is_as_good_as_unknown() {
+    let definition = |transform| vec![field(0, COLUMN, transform)];
+    let book = SpecBook::of_definitions([
+        (1, definition("month")),
+        (1, definition("day")),
+        (2, definition("day")),
+    ]);
+    let judged = |spec, now| reason(judge_at(&book, DAY, at(now), spec, &[Some("680")]));
+    assert_eq!(judged(1, "2027-01-01T00:00:00Z"), Some(KeptReason::UnknownSpec));
+    assert_eq!(judged(2, "2026-09-30T00:00:00Z"), Some(KeptReason::AmbiguousSpec));
+    assert_eq!(judged(2, "2027-01-01T00:00:00Z"), None);
+}
+
 #[test]
 fn a_column_that_changed_its_type_is_read_by_each() {
     let book = book(&[(1, &[(COLUMN, "identity")])], &[(COLUMN, "date"), (COLUMN, "timestamp")]);

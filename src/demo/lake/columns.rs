@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use sqlx::PgConnection;
+
 use super::commit::{Commit, kind};
 use super::error::{LakeError, Result};
 use super::shape::Column;
@@ -89,7 +91,7 @@ pub(super) async fn insert_columns(
 
 /// The live columns of a table by path.
 pub(super) async fn live_columns(
-    commit: &mut Commit,
+    connection: &mut PgConnection,
     catalog_id: i64,
     table_id: i64,
 ) -> Result<BTreeMap<String, i64>> {
@@ -106,7 +108,7 @@ pub(super) async fn live_columns(
     )
     .bind(catalog_id)
     .bind(table_id)
-    .fetch_all(&mut *commit.tx)
+    .fetch_all(connection)
     .await?;
     Ok(rows.into_iter().collect())
 }
@@ -174,7 +176,7 @@ impl Table {
         let mut commit = self.begin_ddl().await?;
         self.live_field(&mut commit, path).await?;
         let inside = format!("{path}.");
-        let ended: Vec<i64> = live_columns(&mut commit, self.catalog.catalog_id, self.table_id)
+        let ended: Vec<i64> = live_columns(&mut commit.tx, self.catalog.catalog_id, self.table_id)
             .await?
             .into_iter()
             .filter(|(name, _)| name == path || name.starts_with(&inside))
@@ -188,7 +190,7 @@ impl Table {
     }
 
     async fn live_field(&self, commit: &mut Commit, path: &str) -> Result<i64> {
-        live_columns(commit, self.catalog.catalog_id, self.table_id)
+        live_columns(&mut commit.tx, self.catalog.catalog_id, self.table_id)
             .await?
             .remove(path)
             .ok_or_else(|| LakeError::NotFound(format!("the column {path}")))

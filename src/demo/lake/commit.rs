@@ -1,6 +1,6 @@
 //! The commit tail: one transaction, one snapshot, under the catalog's commit lock.
 
-use sqlx::{Postgres, Transaction};
+use sqlx::{AssertSqlSafe, Postgres, Transaction};
 
 use super::catalog::Catalog;
 use super::error::{LakeError, Result};
@@ -34,11 +34,16 @@ pub struct Commit {
 }
 
 impl Commit {
-    /// Waits for the commit lock, at most 30 seconds as a foreground commit of the server.
+    /// Waits for the commit lock, at most as long as
+    /// [`Lake::with_commit_wait`](super::Lake::with_commit_wait) says.
     pub async fn begin(catalog: &Catalog) -> Result<Self> {
         let pool = catalog.pool();
         let mut tx = pool.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
-        sqlx::query("SET LOCAL lock_timeout = '30s'").execute(&mut *tx).await?;
+        // Zero would be for ever.
+        let wait = catalog.lake.commit_wait.as_millis().max(1);
+        sqlx::query(AssertSqlSafe(format!("SET LOCAL lock_timeout = {wait}")))
+            .execute(&mut *tx)
+            .await?;
         sqlx::query(TAKE_LOCK)
             .bind(COMMIT_LOCK_CLASS)
             .bind(catalog.catalog_id)

@@ -124,7 +124,7 @@ impl Table {
         .bind(snapshot_id)
         .execute(&mut *commit.tx)
         .await?;
-        let columns = live_columns(commit, catalog_id, table_id).await?;
+        let columns = live_columns(&mut commit.tx, catalog_id, table_id).await?;
         for (key_index, field) in (0_i32..).zip(fields) {
             let source = columns
                 .get(&field.column)

@@ -36,6 +36,7 @@ mod table;
 mod vector;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
@@ -64,6 +65,7 @@ pub struct Lake {
     pool: PgPool,
     schema: String,
     objects: Option<PathBuf>,
+    commit_wait: Duration,
 }
 
 impl Lake {
@@ -88,6 +90,7 @@ impl Lake {
             pool: PgPoolOptions::new().max_connections(16).connect_lazy_with(options),
             schema: schema.to_owned(),
             objects: None,
+            commit_wait: Duration::from_secs(30),
         }
     }
 
@@ -97,6 +100,14 @@ impl Lake {
     #[must_use]
     pub fn with_objects(mut self, folder: &Path) -> Self {
         self.objects = Some(folder.to_owned());
+        self
+    }
+
+    /// How long a writer waits for the commit lock, or for a row lock under it, before it
+    /// gives up; 30 seconds unless told otherwise, as a foreground commit of the server.
+    #[must_use]
+    pub fn with_commit_wait(mut self, wait: Duration) -> Self {
+        self.commit_wait = wait;
         self
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use super::catalog::Catalog;
+use super::columns::live_columns;
 use super::commit::Commit;
 use super::error::{LakeError, Result};
 
@@ -18,12 +19,38 @@ pub struct Table {
     pub table_id: i64,
     /// Its incarnation.
     pub table_uuid: Uuid,
-    /// The columns that it was made with, by path: `event.at`.
+    /// The columns that it had when this handle was made, by path: `event.at`.
     pub fields: BTreeMap<String, i64>,
 }
 
+impl Catalog {
+    /// A live table that is there already, by the names of its namespace and itself.
+    pub async fn open_table(&self, namespace: &str, name: &str) -> Result<Table> {
+        let mut tx =
+            self.pool().begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+        let found: Option<(i64, Uuid)> = sqlx::query_as(
+            "SELECT t.table_id, t.table_uuid
+               FROM hog_table_version v
+               JOIN hog_namespace n USING (catalog_id, namespace_id)
+               JOIN hog_table t USING (catalog_id, table_id)
+              WHERE v.catalog_id = $1 AND n.name = $2 AND NOT n.dropped AND v.name = $3
+                AND v.end_snapshot IS NULL AND t.dropped_snapshot IS NULL",
+        )
+        .bind(self.catalog_id)
+        .bind(namespace)
+        .bind(name)
+        .fetch_optional(&mut *tx)
+        .await?;
+        let (table_id, table_uuid) =
+            found.ok_or_else(|| LakeError::NotFound(format!("the table {namespace}.{name}")))?;
+        let fields = live_columns(&mut tx, self.catalog_id, table_id).await?;
+        tx.commit().await?;
+        Ok(Table { catalog: self.clone(), table_id, table_uuid, fields })
+    }
+}
+
 impl Table {
-    /// The id of a column that the table was made with.
+    /// The id of a column that the table had when this handle was made.
     pub fn field_id(&self, path: &str) -> Result<i64> {
         self.fields
             .get(path)

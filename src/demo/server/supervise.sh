@@ -11,11 +11,19 @@ exec 3<&0
 server=$!
 (
   if read -r signal; then
-    kill -s "$signal" "$server"
-    exit 0
+    result=0
+  else
+    signal=QUIT
+    result=7
   fi
-  kill -s QUIT "$server"
-  exit 7
+  # From here on the signal below may not end us before we have said our result.
+  trap '' TERM
+  # Again until it is heard: a shell starts its background jobs deaf to INT and QUIT, and
+  # so they are until Postgres has set up its own handlers.
+  while kill -s "$signal" "$server" 2>/dev/null; do
+    sleep 0.1
+  done
+  exit "$result"
 ) <&3 &
 watcher=$!
 exec 3<&-

@@ -109,6 +109,11 @@ async fn versions_of_tables_and_columns_begin_where_the_last_one_ended() -> Resu
     ]
     .map(|(id, name, end, ordinal)| (id, name.to_owned(), end, ordinal));
     assert_eq!(columns, expected);
+    let again = catalog.open_table("archive", "t2").await?;
+    assert_eq!((again.table_id, again.table_uuid), (table.table_id, table.table_uuid));
+    assert_eq!(again.fields, [("happened".to_owned(), 1), ("kind".to_owned(), 2)].into());
+    assert_eq!(again.field_id("happened")?, 1);
+    assert!(matches!(catalog.open_table("events", "t2").await, Err(LakeError::NotFound(_))));
     Ok(())
 }
 

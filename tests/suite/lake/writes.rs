@@ -1,5 +1,7 @@
 //! Appends, vectors and overwrites, and what each conflicts with.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use tailrace::demo::lake::{Commit, Field, LakeError, NewFile};
 
@@ -88,6 +90,10 @@ async fn the_commit_lock_is_the_one_of_the_contract() -> Result<()> {
         .fetch_one(&mut *other)
         .await?;
     assert!(!had);
+    let impatient = database.lake.clone().with_commit_wait(Duration::ZERO);
+    let impatient = impatient.open_catalog("c").await?;
+    let refused = Commit::begin(&impatient).await;
+    assert!(matches!(refused, Err(LakeError::CommitQueueTimeout)));
     commit.finish().await?;
     let had: bool = sqlx::query_scalar("SELECT pg_try_advisory_xact_lock($1)")
         .bind(key)
