@@ -271,7 +271,7 @@ proptest! {
     #[test]
     fn expiry_is_monotone(
         transform in prop_oneof![Just("year"), Just("month"), Just("day"), Just("hour")],
-        ordinal in -20_000_i64..30_000, older in 0_i64..1_000,
+        ordinal in -4_000_i64..30_000, older in 0_i64..1_000,
         now in -2_000_000_000_i128..4_000_000_000, later in 0_i128..1_000_000_000,
         keep in 1_u64..500_000_000, shorter in 0_u64..500_000_000,
     ) {
