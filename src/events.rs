@@ -44,6 +44,8 @@ events! {
     error PASS_FAILED = "pass_failed";
     /// Another daemon works on a catalog.
     info CATALOG_SKIPPED = "catalog_skipped";
+    /// A catalog could not be worked on, or not to the end.
+    error CATALOG_FAILED = "catalog_failed";
     /// A pass is through with a table.
     info TABLE_FINISHED = "table_finished";
     /// What a pass would drop, were the policy enforced.

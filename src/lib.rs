@@ -13,7 +13,7 @@
 //! | [`demo`] | a private Postgres with a hoglake catalog, and stand-ins for the server's loops |
 //! | [`installation`] | our own schema: migrations, and the check that it fits |
 //! | [`sweep`] | one pass: lease, plan, batches, pace, report |
-//! | [`drop`] | the shared drop-commit: guards, commit, receipt |
+//! | [`mod@drop`] | the shared drop-commit: guards, commit, receipt |
 //! | [`policy`] | what a policy is; where it is stored |
 //! | [`catalog`] | the only place that knows `hog_*` tables: identities, specs, discovery, the commit lock and tail |
 //! | [`window`] | policy + now -> what is expired, what will be and when (pure) |

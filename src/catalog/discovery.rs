@@ -142,10 +142,7 @@ pub async fn scan_live(
         }
     };
     drop(rows);
-    if outcome.is_ok() {
-        set_statement_timeout(connection, Duration::from_secs(60)).await?;
-    }
-    outcome
+    set_statement_timeout(connection, Duration::from_secs(60)).await.and(outcome)
 }
 
 /// The distinct texts at a key index, over the whole catalog, in text order; at most `limit`.

@@ -55,6 +55,14 @@ impl Failure {
     }
 }
 
+/// Whether an error comes from a database that could not be reached, or was lost on the way.
+pub fn is_away(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<sqlx::Error>())
+        .any(|error| Failure::of(error) == Failure::ConnectionLost)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_util::sync::CancellationToken;
 
 use super::{DONE, checked_database, database};
-use crate::catalog::failure::Failure;
+use crate::catalog::failure::is_away;
 use crate::config::Config;
 use crate::installation::migrate;
 use crate::scheduler::PassEnd;
+use crate::sweep::report::{CatalogFailure, PassReport};
 use crate::sweep::{Scope, Settings, run_pass};
 
 pub async fn run(config: Config) -> anyhow::Result<u8> {
@@ -29,7 +30,7 @@ async fn one_pass(
     config: &Config,
     prepared: &AtomicBool,
     stop: &CancellationToken,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<PassReport> {
     // The password file is read for each pass: a rotated password is found by the next one.
     let database = database(config)?;
     if config.database.migrate_on_start && !prepared.load(Ordering::Relaxed) {
@@ -37,21 +38,23 @@ async fn one_pass(
         prepared.store(true, Ordering::Relaxed);
     }
     checked_database(config).await?;
-    run_pass(&database, &Settings::from_config(config), &Scope::default(), stop, &|_| {}).await?;
-    Ok(())
+    run_pass(&database, &Settings::from_config(config), &Scope::default(), stop, &|_| {}).await
 }
 
-fn end_of(result: anyhow::Result<()>) -> PassEnd {
-    match result {
-        Ok(()) => PassEnd::Done,
-        Err(error) if is_away(&error) => PassEnd::DatabaseAway { error },
-        Err(error) => PassEnd::Failed { error },
-    }
-}
-
-fn is_away(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<sqlx::Error>())
-        .any(|error| Failure::of(error) == Failure::ConnectionLost)
+fn end_of(result: anyhow::Result<PassReport>) -> PassEnd {
+    let error = match result {
+        Ok(report) => match report.failed_catalogs.into_iter().max_by_key(|failed| failed.away) {
+            None => return PassEnd::Done,
+            Some(CatalogFailure { catalog, error, away }) => {
+                let error = anyhow::anyhow!("catalog {catalog}: {error}");
+                match away {
+                    true => return PassEnd::DatabaseAway { error },
+                    false => error,
+                }
+            }
+        },
+        Err(error) if is_away(&error) => return PassEnd::DatabaseAway { error },
+        Err(error) => error,
+    };
+    PassEnd::Failed { error }
 }

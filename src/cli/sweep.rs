@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tokio_util::sync::CancellationToken;
 
 use super::text::{bytes, counted};
-use super::{DONE, Output, SOME_TABLES_FAILED, ScopeArgs, checked_database};
+use super::{DONE, FAILED, Output, SOME_TABLES_FAILED, ScopeArgs, checked_database};
 use crate::config::Config;
 use crate::sweep::report::{PassReport, TableReport};
 use crate::sweep::{Progress, Settings, run_pass};
@@ -32,6 +32,7 @@ pub async fn run(config: &Config, args: &SweepArgs) -> anyhow::Result<u8> {
     anyhow::ensure!(
         !report.tables.is_empty()
             || !report.skipped_catalogs.is_empty()
+            || !report.failed_catalogs.is_empty()
             || stop.is_cancelled()
             || args.scope.scope() == Default::default(),
         "no live table with a policy in {}: see `tailrace policy list`",
@@ -45,7 +46,11 @@ pub async fn run(config: &Config, args: &SweepArgs) -> anyhow::Result<u8> {
         }
         Output::Text => write!(out, "{}", text(&report))?,
     }
-    Ok(if report.failures() == 0 { DONE } else { SOME_TABLES_FAILED })
+    Ok(match (report.failed_catalogs.is_empty(), report.failures()) {
+        (false, _) => FAILED,
+        (true, 0) => DONE,
+        (true, _) => SOME_TABLES_FAILED,
+    })
 }
 
 /// Shows what the pass is at, on a terminal.
@@ -81,11 +86,17 @@ async fn with_progress<T>(
 /// The report for people.
 pub fn text(report: &PassReport) -> String {
     let mut text = format!("As of {}\n", report.as_of);
-    if report.tables.is_empty() && report.skipped_catalogs.is_empty() {
+    if report.tables.is_empty()
+        && report.skipped_catalogs.is_empty()
+        && report.failed_catalogs.is_empty()
+    {
         text.push_str("No table has a policy: see `tailrace policy set --help`\n");
     }
     for table in &report.tables {
         text.push_str(&table_text(table));
+    }
+    for failed in &report.failed_catalogs {
+        text.push_str(&format!("{}: failed\n  {}\n", failed.catalog, failed.error));
     }
     for catalog in &report.skipped_catalogs {
         text.push_str(&format!("{catalog}: skipped, another daemon works on it\n"));

@@ -203,13 +203,13 @@ async fn under_lock(
             .await
             .map_err(hold_error)?;
     }
-    let (tuples, planned) = without_busy(request.tuples, &plan.files, &busy);
+    let asked = without_busy(request.tuples, &plan.files, &busy);
     let write = DropWrite {
         catalog_id: table.catalog_id,
         table_id: table.table_id,
         table_uuid: table.table_uuid,
-        tuples: &tuples,
-        planned: &planned,
+        tuples: &asked.tuples,
+        planned: &asked.files,
         late_from: plan.late_from,
         author: request.author,
         message: request.message,
@@ -224,23 +224,25 @@ async fn under_lock(
     }
 }
 
+/// What is asked for in the end: tuples, and files by index into them.
+struct Asked<'a> {
+    tuples: Cow<'a, [TupleOfSpec]>,
+    files: Cow<'a, [(i64, i32)]>,
+}
+
 /// The tuples that are not busy and their files, renumbered. A busy tuple is not asked for at
 /// all, so that its late files stay with it.
-fn without_busy<'a>(
-    tuples: &'a [TupleOfSpec],
-    files: &'a [(i64, i32)],
-    busy: &[i32],
-) -> (Cow<'a, [TupleOfSpec]>, Cow<'a, [(i64, i32)]>) {
+fn without_busy<'a>(tuples: &'a [TupleOfSpec], files: &'a [(i64, i32)], busy: &[i32]) -> Asked<'a> {
     if busy.is_empty() {
-        return (Cow::Borrowed(tuples), Cow::Borrowed(files));
+        return Asked { tuples: Cow::Borrowed(tuples), files: Cow::Borrowed(files) };
     }
     let free: Vec<i32> = (0_i32..).take(tuples.len()).filter(|no| !busy.contains(no)).collect();
     let free_tuples = tuples.iter().zip(0_i32..).filter(|(_, no)| free.contains(no));
     let renumbered = |no: &i32| free.binary_search(no).ok().and_then(|at| i32::try_from(at).ok());
-    (
-        free_tuples.map(|(tuple, _)| tuple.clone()).collect(),
-        files.iter().filter_map(|(id, no)| Some((*id, renumbered(no)?))).collect(),
-    )
+    Asked {
+        tuples: free_tuples.map(|(tuple, _)| tuple.clone()).collect(),
+        files: files.iter().filter_map(|(id, no)| Some((*id, renumbered(no)?))).collect(),
+    }
 }
 
 /// The guards, on what was read under the lock.

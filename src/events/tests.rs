@@ -167,7 +167,6 @@ fn every_event_in_the_code_is_a_constant_told_as_documented() {
 }
 
 #[test]
-#[ignore = "holds once the parts that tell about passes, drops and policies are merged"]
 fn everything_documented_is_told_somewhere() {
     let (documented, sites) = (documented(), sites());
     for (constant, name, _) in ALL {

@@ -1,8 +1,8 @@
 //! One pass: for each catalog the lease, for each of its tables with a policy the plan and the
 //! commits, and a report.
 //!
-//! [`pass`] goes over catalogs and tables, [`table`] works on one, [`plan`] decides what goes,
-//! [`batch`] groups it, [`pace`] rests in between.
+//! [`pass`] goes over catalogs and tables, `table` works on one, `work` makes its commits, [`plan`] decides what goes,
+//! [`batch`] groups it, `pace` rests in between.
 
 pub mod batch;
 mod effective;
@@ -15,6 +15,7 @@ pub mod planning;
 pub mod report;
 pub mod settings;
 mod table;
+mod work;
 
 pub use pass::{Progress, run_pass};
 pub use settings::{Scope, Settings};

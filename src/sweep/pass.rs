@@ -8,11 +8,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::effective;
 use super::lease::LeasedSession;
-use super::report::{Outcome, PassReport, TableReport};
+use super::report::{CatalogFailure, Outcome, PassReport, TableReport, milliseconds};
 use super::settings::{Scope, Settings};
 use super::table::{Context, NOT_PARQUET, sweep_table};
 use crate::catalog::clock;
 use crate::catalog::connect::{Database, close};
+use crate::catalog::failure::is_away;
 use crate::catalog::purge::purge;
 use crate::catalog::shape::copy_specs;
 use crate::catalog::tables::{Catalog, LiveTable, TableIdentity, catalogs, live_tables};
@@ -58,44 +59,83 @@ pub async fn run_pass(
     purge(&mut control, settings.history_keep).await?;
     close(control).await;
 
-    tracing::info!(event = events::PASS_STARTED, as_of = %now, catalogs = all.len(), "A pass began");
+    tracing::info!(
+        event = events::PASS_STARTED,
+        as_of = %now, catalogs = all.len(),
+        "A pass began"
+    );
     let started = std::time::Instant::now();
     let context = Context { now, settings, stop, progress };
-    let mut report = PassReport { as_of: now, tables: Vec::new(), skipped_catalogs: Vec::new() };
-    let in_scope = all.iter().filter(|catalog| scope.has_catalog(&catalog.name));
-    for catalog in in_scope {
+    let mut report = PassReport {
+        as_of: now,
+        tables: Vec::new(),
+        skipped_catalogs: Vec::new(),
+        failed_catalogs: Vec::new(),
+    };
+    for catalog in all.iter().filter(|catalog| scope.has_catalog(&catalog.name)) {
         if stop.is_cancelled() {
             break;
         }
-        match LeasedSession::open(database, catalog.catalog_id).await? {
-            Some(mut session) => {
-                let worked =
-                    sweep_catalog(&mut session, catalog, scope, &context, &mut report).await;
-                session.close().await;
-                worked?;
-            }
-            None => {
-                tracing::info!(
-                    event = events::CATALOG_SKIPPED,
-                    catalog = catalog.name,
-                    "Another daemon works on this catalog"
-                );
-                report.skipped_catalogs.push(catalog.name.clone());
-            }
+        let worked = lease_and_sweep(database, catalog, scope, &context, &mut report).await;
+        if let Err(error) = worked {
+            failed(catalog, &error, &mut report);
         }
     }
+    tell_finished(&report, started.elapsed(), stop.is_cancelled());
+    Ok(report)
+}
+
+async fn lease_and_sweep(
+    database: &Database,
+    catalog: &Catalog,
+    scope: &Scope,
+    context: &Context<'_>,
+    report: &mut PassReport,
+) -> anyhow::Result<()> {
+    let Some(mut session) = LeasedSession::open(database, catalog.catalog_id).await? else {
+        tracing::info!(
+            event = events::CATALOG_SKIPPED,
+            catalog = catalog.name,
+            "Another daemon works on this catalog"
+        );
+        report.skipped_catalogs.push(catalog.name.clone());
+        return Ok(());
+    };
+    let worked = sweep_catalog(&mut session, catalog, scope, context, report).await;
+    session.close().await;
+    worked
+}
+
+fn failed(catalog: &Catalog, error: &anyhow::Error, report: &mut PassReport) {
+    let away = is_away(error);
+    let error = format!("{error:#}");
+    tracing::error!(
+        event = events::CATALOG_FAILED,
+        catalog = catalog.name,
+        error,
+        "A catalog could not be worked on"
+    );
+    report.failed_catalogs.push(CatalogFailure { catalog: catalog.name.clone(), error, away });
+}
+
+fn tell_finished(report: &PassReport, took: Duration, stopped: bool) {
+    let counts = report.counts();
     tracing::info!(
         event = events::PASS_FINISHED,
+        as_of = %report.as_of,
         tables = report.tables.len(),
-        failures = report.failures(),
+        tables_failed = report.failures(),
+        catalogs_failed = report.failed_catalogs.len(),
+        catalogs_skipped = report.skipped_catalogs.len(),
         snapshots = report.tables.iter().map(|table| table.snapshots.len()).sum::<usize>(),
-        files_ended = report.tables.iter().map(|table| table.counts().files).sum::<i64>(),
-        skipped_catalogs = report.skipped_catalogs.len(),
-        stopped = stop.is_cancelled(),
-        duration_ms = super::report::milliseconds(started.elapsed()),
+        files_ended = counts.files,
+        delete_files_ended = counts.delete_files,
+        records = counts.records,
+        bytes = counts.bytes,
+        stopped,
+        duration_ms = milliseconds(took),
         "A pass came to its end"
     );
-    Ok(report)
 }
 
 /// The database's time; says so where the host thinks otherwise.
@@ -126,7 +166,10 @@ async fn sweep_catalog(
     if let Some(newest) = behind {
         tracing::error!(
             event = events::CLOCK_BEHIND,
-            catalog = catalog.name, database_time = %context.now, newest_snapshot_time = %newest,
+            catalog = catalog.name,
+            database_time = %context.now,
+            newest_snapshot_time = %newest,
+            behind_seconds = newest.distance(context.now).as_secs(),
             "The database's clock is behind the newest snapshot: nothing is dropped"
         );
     }
@@ -174,11 +217,14 @@ async fn sweep_one(
         Ok(Err(problem)) => failed(problem),
         Ok(Ok(None)) => None,
         Ok(Ok(Some(_))) if !table.is_parquet => failed(NOT_PARQUET.to_owned()),
-        Ok(Ok(Some(policy))) => Some(sweep_table(session, &table.identity, &policy, context).await),
+        Ok(Ok(Some(policy))) => {
+            let swept = sweep_table(session, &table.identity, &policy, context).await;
+            Some(swept.by(&policy, context.now))
+        }
     }
 }
 
-/// The one line that every table gets, and one more for those that somebody has to look at.
+/// The one line that every table gets, and one more for those that no other line told of.
 fn tell(report: &TableReport) {
     let TableReport { catalog, namespace, table, outcome, .. } = report;
     let counts = report.counts();
@@ -208,12 +254,14 @@ fn tell(report: &TableReport) {
         namespace,
         table,
         outcome = outcome.name(),
+        field = report.field,
+        keep = report.keep,
+        cutoff = report.cutoff.map(tracing::field::display),
         snapshots = report.snapshots.len(),
         files_ended = counts.files,
         delete_files_ended = counts.delete_files,
         records = counts.records,
         bytes = counts.bytes,
-        error,
         "A pass is through with a table"
     );
 }

@@ -1,6 +1,7 @@
 //! What would go from one table, what stays and why.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use serde::Serialize;
 use sqlx::PgConnection;
@@ -195,18 +196,13 @@ async fn expired_by_index(
         else {
             continue;
         };
-        if !texts_at.contains_key(&key_index) {
-            let limit = settings.max_values + 1;
-            let texts = distinct_texts(connection, table.catalog_id, key_index, limit).await?;
-            anyhow::ensure!(
-                texts.len() as i64 <= settings.max_values,
-                "the table is too large to be read within discovery.count_timeout, and its catalog has more \
-                 than discovery.max_values ({}) distinct partition values at key {key_index}: raise either",
-                settings.max_values
-            );
-            texts_at.insert(key_index, texts);
-        }
-        let expired: Vec<String> = texts_at[&key_index]
+        let texts = match texts_at.entry(key_index) {
+            Entry::Occupied(listed) => listed.into_mut(),
+            Entry::Vacant(vacant) => {
+                vacant.insert(listed_texts(connection, table, key_index, settings).await?)
+            }
+        };
+        let expired: Vec<String> = texts
             .iter()
             .filter(|text| spec.lead_expired(text, &judge.retention()))
             .cloned()
@@ -226,6 +222,24 @@ async fn expired_by_index(
         found.into_iter().for_each(|tuple| sorter.add(tuple));
     }
     Ok(sorter.expired)
+}
+
+/// The distinct texts of the catalog at a key, if there are not too many.
+async fn listed_texts(
+    connection: &mut PgConnection,
+    table: &TableIdentity,
+    key_index: i32,
+    settings: &Settings,
+) -> anyhow::Result<Vec<String>> {
+    let limit = settings.max_values + 1;
+    let texts = distinct_texts(connection, table.catalog_id, key_index, limit).await?;
+    anyhow::ensure!(
+        texts.len() as i64 <= settings.max_values,
+        "the table is too large to be read within discovery.count_timeout, and its catalog has more \
+         than discovery.max_values ({}) distinct partition values at key {key_index}: raise either",
+        settings.max_values
+    );
+    Ok(texts)
 }
 
 /// Sorts tuples into what goes and what stays.

@@ -8,6 +8,7 @@ use super::plan::ExpiredTuple;
 use crate::catalog::discovery::Counts;
 use crate::catalog::tables::TableIdentity;
 use crate::instant::UtcInstant;
+use crate::policy::Policy;
 
 /// How a pass ended for one table. Of several that apply the gravest is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -131,6 +132,12 @@ pub struct TableReport {
     pub table: String,
     /// How it ended.
     pub outcome: Outcome,
+    /// The policy's field, as written; null where no policy could be read.
+    pub field: Option<String>,
+    /// How long a partition stays, as written.
+    pub keep: Option<String>,
+    /// `as_of - keep`.
+    pub cutoff: Option<UtcInstant>,
     /// The snapshots made, oldest first.
     pub snapshots: Vec<SnapshotReport>,
     /// What a policy that observes would have dropped.
@@ -148,9 +155,22 @@ impl TableReport {
             namespace: table.namespace.clone(),
             table: table.table.clone(),
             outcome,
+            field: None,
+            keep: None,
+            cutoff: None,
             snapshots: Vec::new(),
             would_drop: Vec::new(),
             error,
+        }
+    }
+
+    /// The report with the policy that the table was worked on by.
+    pub fn by(self, policy: &Policy, now: UtcInstant) -> Self {
+        TableReport {
+            field: Some(policy.field.clone()),
+            keep: Some(policy.keep.text().to_owned()),
+            cutoff: Some(now.minus(policy.keep.length())),
+            ..self
         }
     }
 
@@ -177,9 +197,31 @@ pub struct PassReport {
     pub tables: Vec<TableReport>,
     /// Catalogs that another daemon works on.
     pub skipped_catalogs: Vec<String>,
+    /// Catalogs that could not be worked on, or not to the end.
+    pub failed_catalogs: Vec<CatalogFailure>,
+}
+
+/// Why a catalog could not be worked on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CatalogFailure {
+    /// Its name.
+    pub catalog: String,
+    /// What went wrong, in words.
+    pub error: String,
+    /// Whether the database was away.
+    #[serde(skip)]
+    pub away: bool,
 }
 
 impl PassReport {
+    /// The sums over all tables.
+    pub fn counts(&self) -> Counts {
+        self.tables.iter().fold(Counts::default(), |mut sum, table| {
+            sum += table.counts();
+            sum
+        })
+    }
+
     /// How many tables somebody has to look at.
     pub fn failures(&self) -> usize {
         self.tables.iter().filter(|table| table.outcome.is_failure()).count()

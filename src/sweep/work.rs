@@ -1,0 +1,354 @@
+//! The commits of one table: batch by batch, each tried again where that may help.
+
+use super::batch::{Batch, group};
+use super::lease::LeasedSession;
+use super::pace;
+use super::pass::Progress;
+use super::plan::{ExpiredTuple, TablePlan};
+use super::report::{Outcome, PartitionReport, SnapshotReport, TableReport, milliseconds};
+use super::table::{Context, NOT_PARQUET};
+use crate::catalog::failure::Failure;
+use crate::catalog::tables::TableIdentity;
+use crate::catalog::tail::history;
+use crate::drop::{
+    Attempt, DropError, DropOutcome, DropRequest, PolicyGuard, Receipt, Refusal, drop_tuples,
+};
+use crate::events;
+use crate::policy::Policy;
+
+/// The author of our snapshots.
+pub const AUTHOR: &str = "tailrace";
+
+/// The commits of one table.
+pub struct Work<'a> {
+    plan: &'a TablePlan,
+    context: &'a Context<'a>,
+    snapshots: Vec<SnapshotReport>,
+    busy: usize,
+    oversize: usize,
+    /// What ended the work early, with its words.
+    ended: Option<(Outcome, Option<String>)>,
+    /// Errors of batches; the others went on.
+    errors: Vec<String>,
+}
+
+/// What a commit came to, for the one who asked for it.
+enum Step {
+    /// It ended this many files; 0 where there was nothing, or it was given up.
+    Ended(i64),
+    /// No further commit of this table makes sense in this pass.
+    Stop,
+}
+
+impl<'a> Work<'a> {
+    /// Nothing done yet.
+    pub fn new(plan: &'a TablePlan, context: &'a Context<'a>) -> Self {
+        Work {
+            plan,
+            context,
+            snapshots: Vec::new(),
+            busy: 0,
+            oversize: 0,
+            ended: None,
+            errors: Vec::new(),
+        }
+    }
+
+    /// Works until all is done, or no further commit makes sense.
+    pub async fn run(&mut self, session: &mut LeasedSession<'_>) {
+        let files: Vec<i64> = self.plan.expired.iter().map(|tuple| tuple.counts.files).collect();
+        for batch in group(&files, &self.context.settings.batch) {
+            let step = match batch {
+                Batch::Whole(tuples) => self.commit(session, &tuples, None).await,
+                Batch::Split(tuple) => self.split(session, tuple).await,
+                Batch::Oversize(tuple) => {
+                    self.tell_oversize(tuple);
+                    Step::Ended(0)
+                }
+            };
+            if matches!(step, Step::Stop) {
+                return;
+            }
+        }
+    }
+
+    /// A tuple in several snapshots, oldest files first.
+    async fn split(&mut self, session: &mut LeasedSession<'_>, tuple: usize) -> Step {
+        let TableIdentity { catalog, namespace, table, .. } = &self.plan.table;
+        let expired = &self.plan.expired[tuple];
+        tracing::info!(
+            event = events::TUPLE_SPLIT,
+            catalog,
+            namespace,
+            table,
+            partition = expired.display,
+            files = expired.counts.files,
+            "A partition is too large for one commit and goes in several snapshots"
+        );
+        let piece = self.context.settings.batch.files_per_commit;
+        loop {
+            match self.commit(session, &[tuple], Some(piece)).await {
+                // The last piece is the one that was not full.
+                Step::Ended(ended) if ended >= piece => {}
+                other => return other,
+            }
+        }
+    }
+
+    fn tell_oversize(&mut self, tuple: usize) {
+        let TableIdentity { catalog, namespace, table, .. } = &self.plan.table;
+        let expired = &self.plan.expired[tuple];
+        self.oversize += 1;
+        self.errors.push(format!(
+            "partition {} has {} files, more than sweep.max_files_per_tuple: raise it, or let sweep.oversize be split",
+            expired.display, expired.counts.files
+        ));
+        tracing::error!(
+            event = events::TUPLE_OVERSIZE,
+            catalog,
+            namespace,
+            table,
+            partition = expired.display,
+            files = expired.counts.files,
+            "A partition is too large for one commit and stays"
+        );
+    }
+
+    /// One commit, tried twice where the first try failed for a reason that may pass: what was
+    /// cancelled for its length was cold, and is warm now.
+    async fn commit(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+        tuples: &[usize],
+        most_files: Option<i64>,
+    ) -> Step {
+        let mut failure = None;
+        for _ in 0..2 {
+            if self.context.stop.is_cancelled() {
+                self.ended = Some((Outcome::Partial, None));
+                return Step::Stop;
+            }
+            let attempt = self.attempt(session, tuples, most_files).await;
+            let (wait, hold) = (attempt.lock_wait, attempt.lock_hold);
+            let error = match attempt.result {
+                Ok(outcome) => {
+                    let step = self.take(outcome, tuples, milliseconds(wait), milliseconds(hold));
+                    pace::rest(hold, self.context.settings.lock_duty, self.context.stop).await;
+                    return step;
+                }
+                Err(error) => error,
+            };
+            pace::rest(hold, self.context.settings.lock_duty, self.context.stop).await;
+            let lost = match &error {
+                DropError::HoldExceeded => false,
+                DropError::AnswerLost { .. } => true,
+                DropError::Database(error) => match Failure::of(error) {
+                    Failure::ConnectionLost => true,
+                    Failure::TryAgain => false,
+                    _ => {
+                        self.errors.push(error.to_string());
+                        return Step::Ended(0);
+                    }
+                },
+            };
+            if lost && let Err(away) = session.reestablish().await {
+                self.ended = Some((Outcome::Failed, Some(format!("{error}; then: {away:#}"))));
+                return Step::Stop;
+            }
+            if let DropError::AnswerLost { drop_id, .. } = &error {
+                match history(session.connection(), *drop_id).await {
+                    Ok(Some(row)) => {
+                        let requested: Vec<_> =
+                            tuples.iter().map(|at| self.plan.expired[*at].tuple.clone()).collect();
+                        let receipt = Receipt {
+                            snapshot_id: row.snapshot_id,
+                            counts: row.counts,
+                            per_tuple: crate::drop::commit::per_tuple(&row, &requested),
+                            busy: Vec::new(),
+                        };
+                        let outcome = DropOutcome::Dropped(receipt);
+                        return self.take(outcome, tuples, milliseconds(wait), milliseconds(hold));
+                    }
+                    Ok(None) => {}
+                    Err(unknown) => {
+                        self.ended =
+                            Some((Outcome::Failed, Some(format!("{error}; then: {unknown}"))));
+                        return Step::Stop;
+                    }
+                }
+            }
+            failure = Some(error);
+        }
+        self.errors.extend(failure.map(|error| error.to_string()));
+        Step::Ended(0)
+    }
+
+    async fn attempt(
+        &self,
+        session: &mut LeasedSession<'_>,
+        tuples: &[usize],
+        most_files: Option<i64>,
+    ) -> Attempt {
+        let chosen: Vec<&ExpiredTuple> = tuples.iter().map(|at| &self.plan.expired[*at]).collect();
+        let requested: Vec<_> = chosen.iter().map(|tuple| tuple.tuple.clone()).collect();
+        let lead: Vec<_> = chosen.iter().map(|tuple| tuple.lead).collect();
+        let message = self.message(&chosen);
+        let request = DropRequest {
+            table: &self.plan.table,
+            tuples: &requested,
+            lead: &lead,
+            policy: Some(PolicyGuard::of(&self.plan.policy)),
+            most_files,
+            author: AUTHOR,
+            message: &message,
+        };
+        drop_tuples(session.connection(), &request, &self.context.settings.limits).await
+    }
+
+    /// What the snapshot says of itself.
+    fn message(&self, chosen: &[&ExpiredTuple]) -> String {
+        let Policy { field, keep, .. } = &self.plan.policy;
+        let span = match chosen {
+            [] => String::new(),
+            [one] => format!("partition {}", one.display),
+            [first, .., last] => {
+                format!("{} partitions, {} to {}", chosen.len(), first.display, last.display)
+            }
+        };
+        format!("partition retention: {field} keep {keep}, cutoff {}; {span}", self.plan.cutoff)
+    }
+
+    fn take(&mut self, outcome: DropOutcome, tuples: &[usize], wait: f64, hold: f64) -> Step {
+        match outcome {
+            DropOutcome::Dropped(receipt) => {
+                self.tell_busy(&receipt.busy, tuples);
+                self.dropped(receipt, tuples, wait, hold)
+            }
+            DropOutcome::NothingMatches { busy } => {
+                self.tell_busy(&busy, tuples);
+                Step::Ended(0)
+            }
+            DropOutcome::Refused(refusal) => {
+                self.refused(refusal, wait);
+                Step::Stop
+            }
+        }
+    }
+
+    fn dropped(&mut self, receipt: Receipt, tuples: &[usize], wait: f64, hold: f64) -> Step {
+        let TableIdentity { catalog, namespace, table, .. } = &self.plan.table;
+        let counts = receipt.counts;
+        let partitions: Vec<_> = tuples
+            .iter()
+            .zip(&receipt.per_tuple)
+            .filter(|(_, counts)| counts.files > 0)
+            .map(|(at, counts)| PartitionReport::of(&self.plan.expired[*at], *counts))
+            .collect();
+        tracing::info!(
+            event = events::DROP_COMMITTED,
+            catalog,
+            namespace,
+            table,
+            snapshot_id = receipt.snapshot_id,
+            tuples = partitions.len(),
+            oldest = partitions.first().map(|partition| partition.display.as_str()),
+            newest = partitions.last().map(|partition| partition.display.as_str()),
+            files_ended = counts.files,
+            delete_files_ended = counts.delete_files,
+            records = counts.records,
+            bytes = counts.bytes,
+            lock_wait_ms = wait,
+            lock_hold_ms = hold,
+            "Expired partitions were dropped in one snapshot"
+        );
+        self.snapshots.push(SnapshotReport {
+            snapshot_id: receipt.snapshot_id,
+            partitions,
+            files_ended: counts.files,
+            delete_files_ended: counts.delete_files,
+            records: counts.records,
+            bytes: counts.bytes,
+            lock_wait_ms: wait,
+            lock_hold_ms: hold,
+        });
+        (self.context.progress)(Progress::Dropped { table: &self.plan.table, files: counts.files });
+        Step::Ended(counts.files)
+    }
+
+    fn tell_busy(&mut self, busy: &[usize], tuples: &[usize]) {
+        let TableIdentity { catalog, namespace, table, .. } = &self.plan.table;
+        self.busy += busy.len();
+        for expired in
+            busy.iter().filter_map(|at| tuples.get(*at)).map(|at| &self.plan.expired[*at])
+        {
+            tracing::warn!(
+                event = events::TUPLE_BUSY,
+                catalog,
+                namespace,
+                table,
+                partition = expired.display,
+                files = expired.counts.files,
+                "Somebody else has locked rows of a partition; it waits for the next pass"
+            );
+        }
+    }
+
+    fn refused(&mut self, refusal: Refusal, wait: f64) {
+        let TableIdentity { catalog, namespace, table, .. } = &self.plan.table;
+        self.ended = Some(match refusal {
+            Refusal::LockNotHad => {
+                tracing::warn!(
+                    event = events::LOCK_NOT_HAD,
+                    catalog,
+                    namespace,
+                    table,
+                    lock_wait_ms = wait,
+                    "The commit lock was not had in time; the next pass tries again"
+                );
+                let error =
+                    format!("the commit lock was not had within {wait} ms (sweep.lock_timeout)");
+                (Outcome::LockTimeout, Some(error))
+            }
+            Refusal::PolicyChanged => {
+                tracing::warn!(
+                    event = events::POLICY_CHANGED,
+                    catalog,
+                    namespace,
+                    table,
+                    "The policy changed, or is being changed, after planning; the next pass plans anew"
+                );
+                (Outcome::PolicyChanged, None)
+            }
+            Refusal::Gone => {
+                tracing::info!(
+                    event = events::TABLE_GONE,
+                    catalog,
+                    namespace,
+                    table,
+                    "The table was dropped, replaced or renamed after planning"
+                );
+                (Outcome::Gone, None)
+            }
+            Refusal::NotParquet => (Outcome::Failed, Some(NOT_PARQUET.to_owned())),
+        });
+    }
+
+    /// What came of it.
+    pub fn report(self) -> TableReport {
+        let (outcome, error) = match self.ended {
+            _ if self.oversize < self.errors.len() => (Outcome::Failed, None),
+            Some((outcome, error)) => (outcome, error),
+            None if self.oversize > 0 => (Outcome::Oversize, None),
+            None if self.busy > 0 => (Outcome::Busy, None),
+            // What was planned may have gone by other hands meanwhile.
+            None if self.snapshots.is_empty() => (Outcome::NothingToDo, None),
+            None => (Outcome::Dropped, None),
+        };
+        let mut errors = self.errors;
+        errors.extend(error);
+        let error = (!errors.is_empty()).then(|| errors.join("; "));
+        let mut report = TableReport::new(&self.plan.table, outcome, error);
+        report.snapshots = self.snapshots;
+        report
+    }
+}
