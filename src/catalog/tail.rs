@@ -76,7 +76,7 @@ pub async fn write_drop(
                where v.catalog_id = f.catalog_id and v.data_file_id = f.data_file_id) as t
              join wanted w on w.spec_id = f.spec_id and w.tuple = t.tuple
              where f.catalog_id = $1 and f.data_file_id >= $6 and f.table_id = $2
-               and f.end_snapshot is null
+               and f.end_snapshot is null and f.file_format = 'parquet'
            ),
            candidates as materialized (
              select data_file_id, tuple_no

@@ -8,9 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::effective;
 use super::lease::LeasedSession;
+use super::plan::NOT_PARQUET;
 use super::report::{CatalogFailure, Outcome, PassReport, TableReport, milliseconds};
 use super::settings::{Scope, Settings};
-use super::table::{Context, NOT_PARQUET, sweep_table};
+use super::table::{Context, sweep_table};
 use crate::catalog::clock;
 use crate::catalog::connect::{Database, close};
 use crate::catalog::failure::is_away;

@@ -16,6 +16,10 @@ use crate::instant::UtcInstant;
 use crate::policy::Policy;
 use crate::window::{Judge, KeptReason, Retention, StoredTuple, Verdict};
 
+/// Why a packed table is left alone.
+pub const NOT_PARQUET: &str =
+    "the table is not made of parquet files, and has no partitions to drop";
+
 /// How many samples of each kind of kept files are shown.
 pub const SAMPLES: usize = 5;
 
@@ -161,12 +165,13 @@ pub async fn plan_table(
             sorter.add(found)
         })
         .await?;
-    let (mut expired, census) = if complete {
-        (sorter.expired, Some(sorter.census))
+    let (mut sorter, census_is_complete) = if complete {
+        (sorter, true)
     } else {
-        (expired_by_index(connection, table, &judge, settings).await?, None)
+        (by_index(connection, table, &judge, settings).await?, false)
     };
-    expired.sort_by(|a, b| {
+    anyhow::ensure!(sorter.is_parquet, NOT_PARQUET);
+    sorter.expired.sort_by(|a, b| {
         (a.range_end, a.tuple.spec_id, &a.tuple.tuple).cmp(&(
             b.range_end,
             b.tuple.spec_id,
@@ -177,18 +182,18 @@ pub async fn plan_table(
         table: table.clone(),
         policy: policy.clone(),
         cutoff: retention.cutoff(),
-        expired,
-        census,
+        expired: sorter.expired,
+        census: census_is_complete.then_some(sorter.census),
     })
 }
 
 /// The way that reads nothing of what is kept but its distinct texts.
-async fn expired_by_index(
+async fn by_index<'a>(
     connection: &mut PgConnection,
     table: &TableIdentity,
-    judge: &Judge,
+    judge: &'a Judge,
     settings: &Settings,
-) -> anyhow::Result<Vec<ExpiredTuple>> {
+) -> anyhow::Result<Sorter<'a>> {
     let mut texts_at: BTreeMap<i32, Vec<String>> = BTreeMap::new();
     let mut sorter = Sorter::new(judge);
     for (spec_id, spec) in judge.specs() {
@@ -221,7 +226,7 @@ async fn expired_by_index(
         .await?;
         found.into_iter().for_each(|tuple| sorter.add(tuple));
     }
-    Ok(sorter.expired)
+    Ok(sorter)
 }
 
 /// The distinct texts of the catalog at a key, if there are not too many.
@@ -247,14 +252,16 @@ struct Sorter<'a> {
     judge: &'a Judge,
     expired: Vec<ExpiredTuple>,
     census: Census,
+    is_parquet: bool,
 }
 
 impl<'a> Sorter<'a> {
     fn new(judge: &'a Judge) -> Self {
-        Sorter { judge, expired: Vec::new(), census: Census::default() }
+        Sorter { judge, expired: Vec::new(), census: Census::default(), is_parquet: true }
     }
 
     fn add(&mut self, found: FoundTuple) {
+        self.is_parquet &= found.is_parquet;
         let lead = found
             .spec_id
             .and_then(|spec_id| Some((spec_id, self.judge.spec(spec_id)?.lead_position()?)));

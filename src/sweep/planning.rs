@@ -3,9 +3,9 @@
 use sqlx::PgConnection;
 
 use super::effective;
+use super::plan::NOT_PARQUET;
 use super::plan::{TablePlan, plan_table};
 use super::settings::{Scope, Settings};
-use super::table::NOT_PARQUET;
 use crate::catalog::clock;
 use crate::catalog::connect::{Database, close};
 use crate::catalog::tables::{LiveTable, TableIdentity, catalogs, live_tables};

@@ -104,7 +104,3 @@ fn tell_kept(plan: &TablePlan) {
         );
     }
 }
-
-/// Why a packed table is left alone.
-pub const NOT_PARQUET: &str =
-    "the table is not made of parquet files, and has no partitions to drop";

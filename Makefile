@@ -1,0 +1,29 @@
+# `make test` proves it, `make demo` shows it; both set up what a fresh machine lacks.
+
+CARGO ?= cargo
+export SQLX_OFFLINE = true
+
+.PHONY: demo test check setup queries
+
+demo: setup
+	$(CARGO) build --release --locked --bin tailrace
+	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" target/release/tailrace demo $(DEMO)
+
+test: setup
+	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" $(CARGO) test --locked
+
+# Format, lints, documentation, and the committed checks of the SQL.
+check: setup
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
+	scripts/queries.sh --check
+
+# Server programs of Postgres, only if none are found; and a Rust toolchain must be there.
+setup:
+	@scripts/ensure-toolchain.sh
+	@scripts/ensure-postgres.sh >/dev/null
+
+# After a change of SQL or of a migration.
+queries:
+	scripts/queries.sh
