@@ -3,8 +3,7 @@
 use sqlx::PgConnection;
 
 use super::effective;
-use super::plan::NOT_PARQUET;
-use super::plan::{TablePlan, plan_table};
+use super::plan::{NOT_PARQUET, TablePlan, plan_table};
 use super::settings::{Scope, Settings};
 use crate::catalog::clock;
 use crate::catalog::connect::{Database, close};
