@@ -7,27 +7,40 @@ use sqlx::PgConnection;
 /// Purges rows that name a table or a catalog which is gone, and history older than
 /// `history_keep`.
 ///
-/// A dropped table keeps its rows until the server has retired it: they mean nothing by then,
-/// but tell that a policy was left behind.
+/// A table that was replaced keeps its rows until the server has retired it: they mean nothing
+/// by then, but tell that a policy was left behind. (`replaced_table_id` is read through
+/// `to_jsonb`, for servers before V14 lack it.)
 pub async fn purge(connection: &mut PgConnection, history_keep: Duration) -> sqlx::Result<()> {
     sqlx::query!(
         r#"delete from tailrace.policy x where not exists (
              select from hog_table t
-             where t.catalog_id = x.catalog_id and t.table_id = x.table_id)"#
+             where t.catalog_id = x.catalog_id and t.table_id = x.table_id
+               and (t.dropped_snapshot is null
+                    or exists (select from hog_table s
+                               where s.catalog_id = t.catalog_id
+                                 and (to_jsonb(s) ->> 'replaced_table_id')::bigint = t.table_id)))"#
     )
     .execute(&mut *connection)
     .await?;
     sqlx::query!(
         r#"delete from tailrace.spec_copy x where not exists (
              select from hog_table t
-             where t.catalog_id = x.catalog_id and t.table_id = x.table_id)"#
+             where t.catalog_id = x.catalog_id and t.table_id = x.table_id
+               and (t.dropped_snapshot is null
+                    or exists (select from hog_table s
+                               where s.catalog_id = t.catalog_id
+                                 and (to_jsonb(s) ->> 'replaced_table_id')::bigint = t.table_id)))"#
     )
     .execute(&mut *connection)
     .await?;
     sqlx::query!(
         r#"delete from tailrace.source_column_type x where not exists (
              select from hog_table t
-             where t.catalog_id = x.catalog_id and t.table_id = x.table_id)"#
+             where t.catalog_id = x.catalog_id and t.table_id = x.table_id
+               and (t.dropped_snapshot is null
+                    or exists (select from hog_table s
+                               where s.catalog_id = t.catalog_id
+                                 and (to_jsonb(s) ->> 'replaced_table_id')::bigint = t.table_id)))"#
     )
     .execute(&mut *connection)
     .await?;
