@@ -45,6 +45,10 @@ pub async fn run(config: &Config, args: &PlanArgs) -> anyhow::Result<u8> {
     Ok(if report.failures() == 0 { DONE } else { SOME_TABLES_FAILED })
 }
 
+/// Of a long list of partitions the first and the last are shown.
+const SHOWN_FIRST: usize = 30;
+const SHOWN_LAST: usize = 5;
+
 /// The plan for people.
 pub fn text(report: &PlanReport) -> String {
     let mut text = format!("As of {}\n", report.as_of);
@@ -109,8 +113,12 @@ fn expired_text(expired: &[PartitionReport]) -> String {
         counted(sum(|partition| partition.counts.records), "record"),
         bytes(sum(|partition| partition.counts.bytes)),
     );
+    let shown = |at: usize| at < SHOWN_FIRST || at + SHOWN_LAST >= expired.len();
     let rows: Vec<_> = expired
         .iter()
+        .enumerate()
+        .filter(|(at, _)| shown(*at))
+        .map(|(_, partition)| partition)
         .map(|partition| {
             vec![
                 partition.display.clone(),
@@ -121,6 +129,14 @@ fn expired_text(expired: &[PartitionReport]) -> String {
             ]
         })
         .collect();
-    text.push_str(&columns(&rows, &[2, 4], "    "));
+    let lines = columns(&rows, &[2, 4], "    ");
+    let left_out = expired.len() - rows.len();
+    for (at, line) in lines.lines().enumerate() {
+        if left_out > 0 && at == SHOWN_FIRST {
+            text.push_str(&format!("    ... {left_out} more: --output json lists all\n"));
+        }
+        text.push_str(line);
+        text.push('\n');
+    }
     text
 }

@@ -19,6 +19,10 @@ use crate::policy::Policy;
 /// The author of our snapshots.
 pub const AUTHOR: &str = "tailrace";
 
+/// A table whose commits fail this often in a row is left until the next pass: each failure has
+/// taken the commit lock for nothing.
+const GIVE_UP_AFTER: usize = 3;
+
 /// The commits of one table.
 pub struct Work<'a> {
     plan: &'a TablePlan,
@@ -30,12 +34,15 @@ pub struct Work<'a> {
     ended: Option<(Outcome, Option<String>)>,
     /// Errors of batches; the others went on.
     errors: Vec<String>,
+    failures_in_a_row: usize,
 }
 
 /// What a commit came to, for the one who asked for it.
 enum Step {
     /// It ended this many files; 0 where there was nothing, or it was given up.
     Ended(i64),
+    /// It failed, with its error noted; another batch may fare better.
+    Failed,
     /// No further commit of this table makes sense in this pass.
     Stop,
 }
@@ -51,6 +58,7 @@ impl<'a> Work<'a> {
             oversize: 0,
             ended: None,
             errors: Vec::new(),
+            failures_in_a_row: 0,
         }
     }
 
@@ -66,7 +74,13 @@ impl<'a> Work<'a> {
                     Step::Ended(0)
                 }
             };
-            if matches!(step, Step::Stop) {
+            let failures_in_a_row = match step {
+                Step::Stop => return,
+                Step::Failed => self.failures_in_a_row + 1,
+                Step::Ended(_) => 0,
+            };
+            self.failures_in_a_row = failures_in_a_row;
+            if failures_in_a_row == GIVE_UP_AFTER {
                 return;
             }
         }
@@ -145,10 +159,7 @@ impl<'a> Work<'a> {
                 DropError::Database(error) => match Failure::of(error) {
                     Failure::ConnectionLost => true,
                     Failure::TryAgain => false,
-                    _ => {
-                        self.errors.push(error.to_string());
-                        return Step::Ended(0);
-                    }
+                    _ => return self.fail(error.to_string()),
                 },
             };
             if lost && let Err(away) = session.reestablish().await {
@@ -179,8 +190,15 @@ impl<'a> Work<'a> {
             }
             failure = Some(error);
         }
-        self.errors.extend(failure.map(|error| error.to_string()));
-        Step::Ended(0)
+        self.fail(failure.map(|error| error.to_string()).unwrap_or_default())
+    }
+
+    /// Notes an error, each only once: what fails one batch usually fails them all.
+    fn fail(&mut self, error: String) -> Step {
+        if !self.errors.contains(&error) {
+            self.errors.push(error);
+        }
+        Step::Failed
     }
 
     async fn attempt(
