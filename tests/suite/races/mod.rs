@@ -2,21 +2,21 @@
 //! stopped, cut off or killed.
 
 mod between;
-// mod cut_off;
+mod cut_off;
 // mod daemon;
 // mod daemon_database;
 mod gone;
 mod hydrator;
-// mod isolation;
-// mod killed;
+mod isolation;
+mod killed;
 mod late;
 mod lock_held;
-// mod pipeline;
+mod pipeline;
 mod policy;
 mod policy_writer;
-// mod stopped;
-// mod two_at_once;
-// mod untouched;
+mod stopped;
+mod two_at_once;
+mod untouched;
 mod whole;
 mod writers;
 

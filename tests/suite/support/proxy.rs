@@ -19,6 +19,9 @@ pub enum Cut {
     BeforeCommit,
     /// The server has committed; its answer is lost.
     AfterCommit,
+    /// As `AfterCommit`, and the server has yet to notice: to it, the connection stands until
+    /// [`Proxy::let_go`].
+    AfterCommitHalf,
 }
 
 /// Carries connections from a port of 127.0.0.1 to the server's socket.
@@ -26,6 +29,7 @@ pub struct Proxy {
     port: u16,
     next_cut: Arc<Mutex<Option<Cut>>>,
     unplugged: watch::Sender<bool>,
+    lingering: Arc<Mutex<Vec<UnixStream>>>,
     listening: JoinHandle<()>,
 }
 
@@ -55,18 +59,23 @@ impl Proxy {
         let next_cut = Arc::new(Mutex::new(None));
         let (unplugged, plug) = watch::channel(false);
         let cut = next_cut.clone();
+        let lingering = Arc::new(Mutex::new(Vec::new()));
+        let kept = lingering.clone();
         let listening = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let (cut, plug, socket) = (cut.clone(), plug.clone(), socket.clone());
+                let kept = kept.clone();
                 tokio::spawn(async move {
-                    if let Ok(server) = UnixStream::connect(socket).await {
-                        // An end that one side makes is the end for both.
-                        let _ = carry(client, server, &cut, plug).await;
+                    if let Ok(mut server) = UnixStream::connect(socket).await {
+                        // An end that one side makes is the end for both, unless told otherwise.
+                        if let Ok(true) = carry(client, &mut server, &cut, plug).await {
+                            kept.lock().unwrap_or_else(PoisonError::into_inner).push(server);
+                        }
                     }
                 });
             }
         });
-        Ok(Proxy { port, next_cut, unplugged, listening })
+        Ok(Proxy { port, next_cut, unplugged, lingering, listening })
     }
 
     /// Cuts one connection at the next COMMIT that a client sends.
@@ -77,6 +86,11 @@ impl Proxy {
     /// Whether the cut that was asked for has been made.
     pub fn has_cut(&self) -> bool {
         self.next_cut.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    /// Lets the server notice what was cut off half.
+    pub fn let_go(&self) {
+        self.lingering.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// From now on nothing goes through, in either direction, and nobody is told.
@@ -90,42 +104,42 @@ impl Proxy {
     }
 }
 
+/// Carries bytes to the end of the connection; true if the server's side of it is to stay.
 async fn carry(
     mut client: TcpStream,
-    mut server: UnixStream,
+    server: &mut UnixStream,
     next_cut: &Mutex<Option<Cut>>,
     mut plug: watch::Receiver<bool>,
-) -> Result<()> {
+) -> Result<bool> {
     let (mut sent, mut answered) = (vec![0; 65536], vec![0; 65536]);
-    let mut committed = false;
+    let mut committed = None;
     let mut pulled = plug.clone();
     loop {
         tokio::select! {
             biased;
             () = async { drop(pulled.wait_for(|unplugged| *unplugged).await) } => {
                 plug.wait_for(|unplugged| !*unplugged).await?;
-                return Ok(());
+                return Ok(false);
             }
             length = client.read(&mut sent) => {
                 let length = length?;
                 if length == 0 {
-                    return Ok(());
+                    return Ok(false);
                 }
                 let is_commit = sent[..length].windows(7).any(|part| part == b"COMMIT\0");
                 if is_commit {
                     let cut = next_cut.lock().unwrap_or_else(PoisonError::into_inner).take();
                     match cut {
-                        Some(Cut::BeforeCommit) => return Ok(()),
-                        Some(Cut::AfterCommit) => committed = true,
-                        None => {}
+                        Some(Cut::BeforeCommit) => return Ok(false),
+                        after => committed = after,
                     }
                 }
                 server.write_all(&sent[..length]).await?;
             }
             length = server.read(&mut answered) => {
                 let length = length?;
-                if length == 0 || committed {
-                    return Ok(());
+                if length == 0 || committed.is_some() {
+                    return Ok(committed == Some(Cut::AfterCommitHalf));
                 }
                 client.write_all(&answered[..length]).await?;
             }
