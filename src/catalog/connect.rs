@@ -22,7 +22,9 @@ impl Database {
     ///
     /// What is set: search_path (so that `hog_*` is found), UTC, statements of at most 60 s and
     /// idle transactions of at most 30 s as the server's own sessions have them, waits for locks
-    /// of at most 10 s, no JIT (compiling costs more than our statements), writes allowed. Isolation is left alone: what depends on it names its own.
+    /// of at most 10 s, no JIT (compiling costs more than our statements), writes allowed, READ
+    /// COMMITTED. Under a stricter default of the role, whoever waits for another writer of the
+    /// same row of ours would fail instead of going on.
     ///
     /// # Errors
     /// As the driver reports them; see [`super::failure::Failure`].
@@ -39,7 +41,9 @@ impl Database {
         let setup = format!(
             "set search_path = {}, pg_temp; set timezone = 'UTC'; \
              set statement_timeout = '60s'; set idle_in_transaction_session_timeout = '30s'; \
-             set lock_timeout = '10s'; set jit = off; set default_transaction_read_only = {read_only}",
+             set lock_timeout = '10s'; set jit = off; \
+             set default_transaction_read_only = {read_only}; \
+             set default_transaction_isolation = 'read committed'",
             quote_identifier(&self.schema)
         );
         let open = async {

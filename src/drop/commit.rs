@@ -160,7 +160,7 @@ async fn try_once(
     let result = match prepared {
         Ok(Tried::Written(written, busy)) => match transaction.commit().await {
             Ok(()) => Ok(Tried::Written(written, busy)),
-            Err(error) => Err(DropError::AnswerLost { drop_id, error }),
+            Err(error) => Err(DropError::AnswerLost { drop_id, busy: indexes(&busy), error }),
         },
         other => {
             rollback(transaction).await;

@@ -128,6 +128,8 @@ pub enum DropError {
     AnswerLost {
         /// Finds the history row, if there is one.
         drop_id: Uuid,
+        /// The indexes of the tuples that were left out because somebody else had locked a row.
+        busy: Vec<usize>,
         /// What the driver said.
         error: sqlx::Error,
     },

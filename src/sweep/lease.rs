@@ -4,10 +4,17 @@
 //! catalog: whoever loses the session has lost the lease too, and cannot go on writing beside
 //! the one who got it next. It is closed at the end, never pooled.
 
+use std::time::{Duration, Instant};
+
 use sqlx::{Connection, PgConnection};
 
 use crate::catalog::commit_lock::try_lease;
 use crate::catalog::connect::{Database, close};
+
+/// How long the lease of a session that broke may outlive it: the server needs a moment to see
+/// that nobody is there any more, and up to 5 s where the session was in a drop's transaction.
+const LINGERS: Duration = Duration::from_secs(7);
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// A session with the lease on one catalog.
 pub struct LeasedSession<'a> {
@@ -32,7 +39,9 @@ impl<'a> LeasedSession<'a> {
         &mut self.connection
     }
 
-    /// Makes sure that there is a session with the lease, after something broke it.
+    /// Makes sure that there is a session with the lease, after something broke it. Waits a few
+    /// seconds for a lease that is still held, for that is most likely our own broken session's;
+    /// once it is ours, whatever that session had in hand is committed or rolled back.
     ///
     /// # Errors
     /// The database is away, or another daemon took the lease in between.
@@ -40,15 +49,19 @@ impl<'a> LeasedSession<'a> {
         if self.connection.ping().await.is_ok() {
             return Ok(());
         }
-        match Self::open(self.database, self.catalog_id).await? {
-            Some(session) => {
-                *self = session;
-                Ok(())
+        let mut connection = self.database.session().await?;
+        let since = Instant::now();
+        while !try_lease(&mut connection, self.catalog_id).await? {
+            if since.elapsed() > LINGERS {
+                close(connection).await;
+                anyhow::bail!(
+                    "the session was lost, and another daemon has taken over the catalog"
+                );
             }
-            None => {
-                anyhow::bail!("the session was lost, and another daemon has taken over the catalog")
-            }
+            tokio::time::sleep(LOOK_AGAIN).await;
         }
+        self.connection = connection;
+        Ok(())
     }
 
     /// Ends the session, and the lease with it.

@@ -166,7 +166,7 @@ impl<'a> Work<'a> {
                 self.ended = Some((Outcome::Failed, Some(format!("{error}; then: {away:#}"))));
                 return Step::Stop;
             }
-            if let DropError::AnswerLost { drop_id, .. } = &error {
+            if let DropError::AnswerLost { drop_id, busy, .. } = &error {
                 match history(session.connection(), *drop_id).await {
                     Ok(Some(row)) => {
                         let requested: Vec<_> =
@@ -175,7 +175,7 @@ impl<'a> Work<'a> {
                             snapshot_id: row.snapshot_id,
                             counts: row.counts,
                             per_tuple: crate::drop::commit::per_tuple(&row, &requested),
-                            busy: Vec::new(),
+                            busy: busy.clone(),
                         };
                         let outcome = DropOutcome::Dropped(receipt);
                         return self.take(outcome, tuples, milliseconds(wait), milliseconds(hold));

@@ -2,6 +2,7 @@
 
 mod lake;
 mod pass;
+mod races;
 mod server;
 mod standins;
 mod support;

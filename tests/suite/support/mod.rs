@@ -1,8 +1,12 @@
 //! What the integration tests stand on: one private server per test process, and a
 //! database of its own for each test.
 
+pub mod gate;
+pub mod process;
 pub mod program;
+pub mod proxy;
 mod template;
+pub mod wait;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
