@@ -38,6 +38,17 @@ pub struct Ran {
     pub err: String,
 }
 
+impl Ran {
+    /// The log's events of this name, with all of their fields.
+    pub fn events(&self, name: &str) -> Vec<serde_json::Value> {
+        self.err
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .filter(|line: &serde_json::Value| line["event"] == name)
+            .collect()
+    }
+}
+
 impl TestDatabase {
     /// A table `events.name` with these columns and partition fields.
     pub async fn table_of(
@@ -125,9 +136,10 @@ impl TestDatabase {
         self.ran_with(args, &[]).await
     }
 
-    /// Runs the program to its end, with these variables beside the database's.
+    /// Runs the program to its end, with these variables beside the database's, the log in JSON.
     pub async fn ran_with(&self, args: &[&str], env: &[(&str, &str)]) -> Result<Ran> {
-        let output = self.run_with(args, env).await?;
+        let env = [&[("TAILRACE__LOG__FORMAT", "json")], env].concat();
+        let output = self.run_with(args, &env).await?;
         Ok(Ran {
             code: output.status.code().context("killed")?,
             out: String::from_utf8(output.stdout)?,
