@@ -81,7 +81,7 @@ pub fn table_text(table: &TablePlanReport) -> String {
     }
     for (reason, files) in table.kept.iter().flatten() {
         text.push_str(&format!("    {:<16}{}\n", reason.name(), counted(*files, "file")));
-        let samples = table.undatable.iter().chain(&table.future).flatten();
+        let samples = table.undatable.iter().chain(&table.future).chain(&table.uncovered).flatten();
         for sample in samples.filter(|sample| sample.reason == *reason) {
             let spec = sample.spec_id.map_or("none".to_owned(), |spec_id| spec_id.to_string());
             text.push_str(&format!(

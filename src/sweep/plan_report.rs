@@ -54,6 +54,8 @@ pub struct TablePlanReport {
     pub undatable: Option<Vec<KeptReport>>,
     /// Samples of ranges that start after `as_of`, up to five.
     pub future: Option<Vec<KeptReport>>,
+    /// Samples of what no time field of the policy's column covers, up to five.
+    pub uncovered: Option<Vec<KeptReport>>,
     /// Files of no spec, or of one without a time field on the policy's column.
     pub uncovered_files: Option<i64>,
     /// When the next partition goes, if nothing changes.
@@ -123,6 +125,8 @@ impl TablePlanReport {
             }),
             undatable: census.map(|census| samples(census, is_undatable)),
             future: census.map(|census| samples(census, |reason| reason == KeptReason::Future)),
+            uncovered: census
+                .map(|census| samples(census, |reason| reason == KeptReason::Uncovered)),
             uncovered_files: census.map(|census| census.files(KeptReason::Uncovered)),
             next_expiry: census.and_then(|census| census.next_expiry),
             health: Some(plan.health()),
@@ -147,6 +151,7 @@ impl TablePlanReport {
             kept: None,
             undatable: None,
             future: None,
+            uncovered: None,
             uncovered_files: None,
             next_expiry: None,
             health: None,

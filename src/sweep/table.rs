@@ -83,12 +83,12 @@ fn observed(plan: &TablePlan) -> TableReport {
     report
 }
 
-/// One line for each kind of file that no policy will ever reach as it stands.
+/// One line for each kind of file that stays for another reason than that it is young.
 fn tell_kept(plan: &TablePlan) {
     let TableIdentity { catalog, namespace, table, .. } = &plan.table;
     let Some(census) = &plan.census else { return };
     for (reason, group) in &census.kept {
-        if reason.is_datable() && *reason != KeptReason::AmbiguousSpec {
+        if *reason == KeptReason::NotExpired {
             continue;
         }
         let samples: Vec<_> = group.samples.iter().map(|sample| sample.display.as_str()).collect();
@@ -100,7 +100,7 @@ fn tell_kept(plan: &TablePlan) {
             reason = reason.name(),
             files = group.files,
             samples = serde_json::to_string(&samples).unwrap_or_default(),
-            "Files are kept because nobody can tell that they are expired"
+            "Files are kept because nobody can tell that they are expired, or their time has not begun"
         );
     }
 }

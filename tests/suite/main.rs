@@ -1,7 +1,10 @@
 //! The integration tests, in one binary, on one private Postgres server.
 
+mod cli;
+mod installation;
 mod lake;
 mod pass;
+mod policy;
 mod races;
 mod server;
 mod standins;

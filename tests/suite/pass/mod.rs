@@ -1,3 +1,13 @@
 //! The pass, on real catalogs.
 
 mod basics;
+mod batches;
+mod clock;
+mod evolution;
+mod large;
+mod matching;
+mod modes;
+mod servers;
+mod stale_writers;
+mod truth_table;
+mod undatable;

@@ -2,6 +2,7 @@
 //! database of its own for each test.
 
 pub mod gate;
+pub mod governed;
 pub mod process;
 pub mod program;
 pub mod proxy;
