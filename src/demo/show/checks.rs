@@ -27,6 +27,11 @@ impl Checks {
         self.0.push(Check { what: what.to_owned(), holds, values });
     }
 
+    /// Holds or not; the value shows why.
+    pub fn holds(&mut self, what: &str, holds: bool, value: String) {
+        self.0.push(Check { what: what.to_owned(), holds, values: value });
+    }
+
     /// Holds if both have the same members; shows how many they are.
     pub fn same<T: Ord>(&mut self, what: &str, found: &BTreeSet<T>, expected: &BTreeSet<T>) {
         let (more, fewer) =
@@ -69,13 +74,15 @@ mod tests {
         checks.equal("oldest day", "2026-09-11", "2026-09-12");
         checks.same("objects", &BTreeSet::from([1, 2]), &BTreeSet::from([1, 2]));
         checks.same("paths", &BTreeSet::from([1, 2]), &BTreeSet::from([2, 3, 4]));
-        assert_eq!((checks.count(), checks.failed()), (4, 2));
+        checks.holds("floor", false, "76 of 84".to_owned());
+        assert_eq!((checks.count(), checks.failed()), (5, 3));
         assert_eq!(
             checks.text(),
             "   ok      files ended, as planned: 3\n   \
              FAILED  oldest day: 2026-09-11, where 2026-09-12 was expected\n   \
              ok      objects: 2\n   \
-             FAILED  paths: 2, 1 of them not expected, 2 missing\n"
+             FAILED  paths: 2, 1 of them not expected, 2 missing\n   \
+             FAILED  floor: 76 of 84\n"
         );
     }
 }

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::checks::Checks;
 use super::evidence::{count, named, only_ended, rows_of};
 use super::gallery::Gallery;
-use super::removal::{Removal, Sight};
-use super::scene::{NAMESPACE, POLICIES, Scene, UNGOVERNED};
+use super::removal::{REFUSED, Removal, Sight};
+use super::scene::{EVENTS, NAMESPACE, ORDERS, POLICIES, Scene, TEAMS, UNDATABLE, UNGOVERNED};
 use crate::demo::lake::{Dump, Table, differences};
 use crate::sweep::report::PassReport;
 use crate::transform::TimeTransform;
@@ -43,6 +43,13 @@ pub struct Findings<'a> {
     pub removal: &'a Removal,
 }
 
+impl Findings<'_> {
+    /// How many snapshots the pass made.
+    fn snapshots(&self) -> i64 {
+        self.report.tables.iter().map(|table| table.snapshots.len() as i64).sum()
+    }
+}
+
 /// Checks all of it.
 pub async fn check(seen: &Findings<'_>) -> Result<Checks> {
     let mut checks = Checks::default();
@@ -74,12 +81,12 @@ fn the_drop(seen: &Findings<'_>, checks: &mut Checks) {
     let oldest = (as_of.days() - 7).to_string();
     checks.equal(
         &format!("{NAMESPACE}.events_raw, oldest day left"),
-        seen.after.governed(0).oldest(),
+        seen.after.governed(EVENTS).oldest(),
         TimeTransform::Day.display(Some(&oldest)),
     );
-    let doubtful = seen.after.governed(1).kept(KeptReason::Null)
-        + seen.after.governed(2).kept(KeptReason::AmbiguousSpec);
-    checks.equal("files left because nobody can date them", doubtful, 2);
+    let doubtful = seen.after.governed(ORDERS).kept(KeptReason::AmbiguousSpec)
+        + seen.after.governed(TEAMS).kept(KeptReason::Null);
+    checks.equal("files left because nobody can date them", doubtful, UNDATABLE);
 }
 
 /// What the pass did to the catalog's rows.
@@ -118,31 +125,40 @@ fn the_rows(seen: &Findings<'_>, checks: &mut Checks) {
         format!("{rows} of {rows}"),
     );
     let ids: BTreeSet<i64> = numbers(seen.dump_after, "hog_snapshot", "snapshot_id");
-    let head = seen.head + seen.report.tables.iter().map(|t| t.snapshots.len() as i64).sum::<i64>();
+    let head = seen.head + seen.snapshots();
     checks.same("snapshot ids from 1 to the head, without a gap", &ids, &(1..=head).collect());
 }
 
 /// What became of the objects, and of readers of the past.
 async fn the_objects(seen: &Findings<'_>, checks: &mut Checks) -> Result<()> {
     let Removal { below, passed, cleaned, .. } = seen.removal;
-    let rows = |sight: &Sight| sight.rows.as_ref().map_or(-1, |rows| rows.iter().sum::<i64>());
-    let all = &seen.at_start.objects;
-    checks.equal(
-        "rows for a reader of before, after the pass",
-        rows(seen.dropped),
-        rows(seen.at_start),
-    );
-    checks.equal("the same with the floor below the drop", rows(below), rows(seen.at_start));
-    checks.same("objects after the pass, all of them", &seen.dropped.objects, all);
-    checks.same("objects with the floor below the drop, all", &below.objects, all);
-    checks.same("objects after the floor has passed, before cleanup", &passed.objects, all);
-
+    let (all, start) = (&seen.at_start.objects, seen.at_start.rows_text());
     let went = ended_paths(seen.dump_after);
+    checks.same("objects after the pass, all of them", &seen.dropped.objects, all);
+    checks.equal(
+        "rows at the snapshot before it, by table",
+        seen.dropped.rows_text(),
+        start.clone(),
+    );
+
+    let moved = seen.at_start.floor < below.floor && below.floor <= seen.head;
+    let text = format!("{}, then {}", below.floor, passed.floor);
+    let reached = passed.floor >= seen.head + seen.snapshots();
+    checks.holds("floor below the drop, then past it", moved && reached, text);
+    checks.same("objects with the floor below the drop, all of them", &below.objects, all);
+    checks.equal("rows at the snapshot before it, by table", below.rows_text(), start);
+
+    checks.equal(
+        "the same snapshot with the floor past it",
+        passed.rows_text(),
+        REFUSED.to_owned(),
+    );
+    checks.same("objects with the floor past it, before cleanup", &passed.objects, all);
     let removed: BTreeSet<String> = all.difference(&cleaned.objects).cloned().collect();
-    checks.same("objects that cleanup deleted, exactly the dropped ones", &removed, &went);
+    checks.same("objects that cleanup deleted, those of the drop", &removed, &went);
+    checks.equal("objects of it that a row still named", seen.removal.cleanup.violations, 0);
     let tables = seen.scene.governed.iter().chain([&seen.scene.ungoverned]);
-    let named = named(tables).await?;
-    checks.same("objects left, those that the catalog names", &cleaned.objects, &named);
+    checks.same("objects left, those that rows name", &cleaned.objects, &named(tables).await?);
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 
 use super::partitions::Partitions;
 use super::picture::{Bar, columns, rows};
-use super::scene::{NAMESPACE, POLICIES, Scene, UNGOVERNED};
+use super::scene::{EVENTS, NAMESPACE, POLICIES, Scene, UNGOVERNED};
 use crate::instant::UtcInstant;
 use crate::policy::Policy;
 use crate::window::Retention;
@@ -55,7 +55,7 @@ impl Gallery {
                     "{NAMESPACE}.{}: {} keep {}",
                     place.table, policy.field, policy.keep
                 ),
-                layout: if painted.is_empty() { Layout::Columns } else { Layout::Rows },
+                layout: if painted.len() == EVENTS { Layout::Columns } else { Layout::Rows },
                 cutoff: Some(minute(retention.cutoff())),
                 partitions: Partitions::read(connection, key, retention).await?,
             });

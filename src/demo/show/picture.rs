@@ -64,9 +64,11 @@ pub fn columns(bars: &[Bar], cutoff: Option<&str>) -> String {
     }
     if let (Some(first), Some(last)) = (bars.first(), bars.last()) {
         let width = 2 * (bars.len() + usize::from(mark.is_some())) - 1;
-        let gap = width.saturating_sub(first.label.chars().count() + last.label.chars().count());
+        let gap = width.checked_sub(first.label.chars().count() + last.label.chars().count());
+        // Where there is no room at both ends, one after the other.
+        let between = gap.filter(|gap| *gap > 0).map_or(" to ".to_owned(), |gap| " ".repeat(gap));
         let mut dates: Vec<char> =
-            format!("{}{}{}", first.label, " ".repeat(gap), last.label).chars().collect();
+            format!("{}{between}{}", first.label, last.label).chars().collect();
         if let Some(place) = mark.and_then(|mark| dates.get_mut(2 * mark))
             && *place == ' '
         {
@@ -151,7 +153,7 @@ mod tests {
     fn week() -> Vec<Bar> {
         use Fate::{Goes, Stays};
         let days = [(1, 10, Goes), (2, 5, Goes), (3, 1, Goes), (4, 10, Stays), (5, 6, Stays)];
-        days.map(|(day, files, fate)| bar(&format!("09-0{day}"), files, fate, "")).into()
+        days.map(|(day, files, fate)| bar(&format!("0{day}"), files, fate, "")).into()
     }
 
     #[test]
@@ -162,9 +164,15 @@ mod tests {
             ░ ░   │ █ █\n   \
             ░ ░   │ █ █\n   \
             ░ ░ ░ │ █ █\n   \
-            09-01 │09-05\n   \
-            \x20     └ cutoff 09-04\n";
-        assert_eq!(columns(&week(), Some("09-04")), expected);
+            01    │  05\n   \
+            \x20     └ cutoff 04\n";
+        assert_eq!(columns(&week(), Some("04")), expected);
+    }
+
+    #[test]
+    fn labels_that_have_no_room_at_both_ends_follow_each_other() {
+        let bars = [bar("2026-09-01", 1, Fate::Stays, ""), bar("2026-09-02", 1, Fate::Stays, "")];
+        assert_eq!(columns(&bars, None).lines().last(), Some("   2026-09-01 to 2026-09-02"));
     }
 
     #[test]

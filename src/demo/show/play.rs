@@ -12,7 +12,9 @@ use super::gallery::Gallery;
 use super::invitation::DATABASE;
 use super::picture::LEGEND;
 use super::removal::{self, Sight, follow};
-use super::scene::{CATALOG, NAMESPACE, POLICIES, Scene, UNGOVERNED};
+use super::scene::{
+    CATALOG, DAYS, NAMESPACE, POLICIES, SPEC_CHANGE, Scene, UNGOVERNED, UNGOVERNED_DAYS,
+};
 use super::screen::{busy, indented, section, text};
 use crate::catalog::connect::{Database, close};
 use crate::cli;
@@ -25,6 +27,7 @@ use crate::policy::{Mode, Policy};
 use crate::sweep::plan_report::PlanReport;
 use crate::sweep::planning::plan_all;
 use crate::sweep::{Scope, Settings, run_pass};
+use crate::transform::TimeTransform;
 
 /// Who sets the demo's policies.
 const DEMO: &str = "tailrace demo";
@@ -60,7 +63,12 @@ pub async fn play(stop: &CancellationToken) -> Result<Shown> {
         &format!(
             "Postgres {} in {}: only on a socket, gone when this ends.\n\
              A hoglake catalog {CATALOG:?} with four tables, written day by day through real\n\
-             commits, their times set back. {} objects on disk, of placeholder bytes.",
+             commits, their times set back. {} objects on disk, of placeholder bytes.\n\
+             \n\
+             {NAMESPACE}.events_raw    {DAYS} days, by day; some files have deletion vectors\n\
+             {NAMESPACE}.orders        by month until {SPEC_CHANGE} days ago, by day since\n\
+             {NAMESPACE}.team_events   by team and day\n\
+             {NAMESPACE}.audit_log     {UNGOVERNED_DAYS} days, by day",
             server.version(),
             server.folder().display(),
             at_start.objects.len(),
@@ -70,7 +78,7 @@ pub async fn play(stop: &CancellationToken) -> Result<Shown> {
     migrate(&database).await?;
     section(
         "2. Policies, stored beside the catalog (as `tailrace policy set` does)",
-        &format!("None for {NAMESPACE}.{UNGOVERNED}, to see that it stays as it is."),
+        &format!("{NAMESPACE}.{UNGOVERNED} gets none, to see that it stays as it is."),
     )?;
     let policies = set_policies(&database, &settings).await?;
 
@@ -85,10 +93,13 @@ pub async fn play(stop: &CancellationToken) -> Result<Shown> {
     section("4. The partitions before the pass", &format!("A bar each, by files.   {LEGEND}"))?;
     let before = gallery(&database, &scene, &policies, plans.as_of).await?;
     text(&before.text())?;
+    let [month, day] = [TimeTransform::Month, TimeTransform::Day]
+        .map(|transform| transform.display(Some(&scene.stray)));
     text(&indented(&format!(
-        "\nThe last one of {NAMESPACE}.orders: since its spec changed from month to day, a stale\n\
-         writer stored the month {} under the spec of days, where it reads as a day long gone.\n\
-         Since it may be either, it stays until both are old.",
+        "\nTwo stay because nobody can date them for certain. {day} of {NAMESPACE}.orders: after\n\
+         the spec changed from month to day, a stale writer stored {month} as a month ({}),\n\
+         which reads as that day. It stays until both are old. 42 / null of\n\
+         {NAMESPACE}.team_events: no row of it has a time.",
         scene.stray
     )))?;
 
@@ -110,9 +121,9 @@ pub async fn play(stop: &CancellationToken) -> Result<Shown> {
     section(
         "7. The objects, which tailrace never touches",
         &format!(
-            "Expiry and cleanup of the server delete them, once the floor (the oldest snapshot\n\
-             that can be read) has passed the drop, snapshots {} to {}. The two loops here are\n\
-             stand-ins, written from the server's contract; the catalog keeps an hour.",
+            "The server's expiry and cleanup delete them, once the floor (the oldest snapshot\n\
+             that can be read) has passed the drop, here snapshots {} to {}. The two loops are\n\
+             stand-ins, written from the server's contract; this catalog keeps an hour.",
             head + 1,
             scene.catalog.head().await?
         ),

@@ -11,7 +11,7 @@ use super::evidence::objects;
 use super::scene::{RETENTION, Scene};
 use crate::cli::text::{columns, count};
 use crate::demo::lake::LakeError;
-use crate::demo::standin::{Cleaned, Cleanup, Expiry, Purged};
+use crate::demo::standin::{Cleaned, Cleanup, Expiry};
 
 /// The most paths that one run of the cleanup takes; more than the demo has.
 const ALL: i64 = 100_000;
@@ -43,6 +43,16 @@ impl Sight {
     }
 }
 
+impl Sight {
+    /// The rows of each table.
+    pub fn rows_text(&self) -> String {
+        match &self.rows {
+            Some(rows) => rows.iter().map(|rows| count(*rows)).collect::<Vec<_>>().join(", "),
+            None => REFUSED.to_owned(),
+        }
+    }
+}
+
 async fn on_disk(folder: PathBuf) -> io::Result<BTreeSet<String>> {
     tokio::task::spawn_blocking(move || objects(&folder)).await.map_err(io::Error::other)?
 }
@@ -59,6 +69,9 @@ async fn rows_at(scene: &Scene, snapshot_id: i64) -> Result<Option<Vec<i64>>> {
     Ok(Some(rows))
 }
 
+/// What a reader of a snapshot below the floor is told.
+pub const REFUSED: &str = "refused, below the floor";
+
 /// The steps after the pass.
 #[derive(Debug)]
 pub struct Removal {
@@ -68,10 +81,6 @@ pub struct Removal {
     pub passed: Sight,
     /// And the cleanup after it.
     pub cleaned: Sight,
-    /// What the first expiry deleted.
-    pub purged_below: Purged,
-    /// What the second one did.
-    pub purged: Purged,
     /// What the last cleanup did.
     pub cleanup: Cleaned,
 }
@@ -79,31 +88,28 @@ pub struct Removal {
 /// Runs the stand-ins for the server's loops: at once, then as if an hour had passed.
 pub async fn follow(scene: &Scene, before_drop: i64) -> Result<Removal> {
     let (expiry, cleanup) = (Expiry::new(&scene.catalog), Cleanup::new(&scene.catalog));
-    let (_, purged_below) = expiry.run().await?;
+    expiry.run().await?;
     cleanup.run(ALL).await?;
     let below = Sight::take("expiry and cleanup, at once", scene, before_drop).await?;
 
     expiry.advance_floor(Some(Utc::now() + 2 * RETENTION)).await?;
-    let purged = expiry.purge().await?;
+    expiry.purge().await?;
     let passed = Sight::take("two hours on: expiry", scene, before_drop).await?;
     let cleanup = cleanup.run(ALL).await?;
     let cleaned = Sight::take("and cleanup", scene, before_drop).await?;
-    Ok(Removal { below, passed, cleaned, purged_below, purged, cleanup })
+    Ok(Removal { below, passed, cleaned, cleanup })
 }
 
 /// The steps as a table.
 pub fn text(sights: &[&Sight], before_drop: i64) -> String {
-    let heading = ["", "FLOOR", "OBJECTS", &format!("ROWS AT SNAPSHOT {before_drop}")];
+    let heading = ["", "FLOOR", "OBJECTS", &format!("ROWS AT SNAPSHOT {before_drop}, BY TABLE")];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     rows.extend(sights.iter().map(|sight| {
         vec![
             sight.step.to_owned(),
             sight.floor.to_string(),
             sight.objects.len().to_string(),
-            match &sight.rows {
-                Some(rows) => count(rows.iter().sum()),
-                None => "refused: below the floor".to_owned(),
-            },
+            sight.rows_text(),
         ]
     }));
     columns(&rows, &[1, 2], "   ")

@@ -22,9 +22,11 @@ pub const NAMESPACE: &str = "web";
 pub const RETENTION: Duration = Duration::from_secs(3_600);
 
 /// How many days of `events_raw` there are, today included.
-const DAYS: i128 = 30;
+pub const DAYS: i128 = 30;
+/// How many days of `audit_log` there are.
+pub const UNGOVERNED_DAYS: i128 = 14;
 /// The day, counted back from today, with which `orders` came to be partitioned by day.
-const SPEC_CHANGE: i128 = 5;
+pub const SPEC_CHANGE: i128 = 5;
 /// How many months of `orders` there are from before.
 const MONTHS: i128 = 4;
 
@@ -42,12 +44,22 @@ pub struct Governed {
 /// The policies that the demo sets.
 pub const POLICIES: [Governed; 3] = [
     Governed { table: "events_raw", field: "day(timestamp)", keep: "7d" },
-    Governed { table: "team_events", field: "day(timestamp)", keep: "2d" },
     Governed { table: "orders", field: "placed_at", keep: "45d" },
+    Governed { table: "team_events", field: "day(timestamp)", keep: "2d" },
 ];
+
+/// The place of `events_raw` among the policies.
+pub const EVENTS: usize = 0;
+/// The place of `orders`.
+pub const ORDERS: usize = 1;
+/// The place of `team_events`.
+pub const TEAMS: usize = 2;
 
 /// The table without a policy.
 pub const UNGOVERNED: &str = "audit_log";
+
+/// How many files there are that nobody can date: one without a time, and the stray one.
+pub const UNDATABLE: i64 = 2;
 
 /// The lake as it was made.
 #[derive(Debug)]
@@ -79,12 +91,13 @@ impl Scene {
             |time: &str| [Column::new("team_id", "long"), Column::new(time, "timestamptz")];
         let events = columns("timestamp");
         let by_day = [Field::day("timestamp")];
-        let raw = catalog.create_table(&web, POLICIES[0].table, &events, &by_day).await?;
+        let raw = catalog.create_table(&web, POLICIES[EVENTS].table, &events, &by_day).await?;
         let by_team = [Field::identity("team_id"), Field::day("timestamp")];
-        let teams = catalog.create_table(&web, POLICIES[1].table, &events, &by_team).await?;
+        let teams = catalog.create_table(&web, POLICIES[TEAMS].table, &events, &by_team).await?;
         let by_month = [Field::month("placed_at")];
-        let orders =
-            catalog.create_table(&web, POLICIES[2].table, &columns("placed_at"), &by_month).await?;
+        let orders = catalog
+            .create_table(&web, POLICIES[ORDERS].table, &columns("placed_at"), &by_month)
+            .await?;
         let ungoverned = catalog.create_table(&web, UNGOVERNED, &events, &by_day).await?;
 
         let last_month = month_of(today - SPEC_CHANGE - 1);
@@ -102,7 +115,7 @@ impl Scene {
                     raw.register_vector(*file, 40, None).await?;
                 }
             }
-            if age < 10 {
+            if age < UNGOVERNED_DAYS {
                 ungoverned
                     .append(files(std::slice::from_ref(&text), 1 + day.rem_euclid(3)))
                     .await?;
@@ -130,7 +143,7 @@ impl Scene {
         let stray = month_of(today).to_string();
         orders.append(files(&[Some(stray.clone())], 1)).await?;
         hand_over(objects)?;
-        Ok(Self { lake, catalog, governed: [raw, teams, orders], ungoverned, stray })
+        Ok(Self { lake, catalog, governed: [raw, orders, teams], ungoverned, stray })
     }
 }
 

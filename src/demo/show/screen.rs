@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 /// Begins a section: its title, and what it is about.
 pub fn section(title: &str, about: &str) -> io::Result<()> {
-    text(&format!("\n{title}\n{}\n", indented(about)))
+    text(&format!("\n{title}\n{}", indented(about)))
 }
 
 /// Writes a text as it is.
