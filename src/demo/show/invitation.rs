@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::PathBuf;
 
 use super::scene::{CATALOG, NAMESPACE, UNGOVERNED};
 use super::screen;
@@ -17,21 +17,21 @@ const PROMPT: &str = "   $ ";
 /// Shows how to connect and what to try.
 pub fn show(server: &PrivateServer) -> anyhow::Result<()> {
     let program = env::current_exe()?;
-    let folder = program.parent().filter(|folder| !on_path(folder));
-    let beside = server.bin_dir().join("psql");
-    let psql = if beside.is_file() { beside.to_string_lossy().into_owned() } else { "psql".into() };
+    let path = env::var_os("PATH").unwrap_or_default();
+    let path: Vec<PathBuf> = env::split_paths(&path).collect();
+    let folder = program.parent().filter(|folder| !path.iter().any(|part| part == folder));
     let folder = folder.map(|folder| folder.to_string_lossy().into_owned());
-    screen::text(&text(&server.url(DATABASE), &psql, folder.as_deref()))?;
+    // Not every build of the server comes with its client.
+    let psql = [server.bin_dir().to_owned()].into_iter().chain(path).map(|part| part.join("psql"));
+    let psql = psql.into_iter().find(|psql| psql.is_file());
+    let psql = psql.map(|psql| psql.to_string_lossy().into_owned());
+    screen::text(&text(&server.url(DATABASE), psql.as_deref(), folder.as_deref()))?;
     Ok(())
 }
 
-fn on_path(folder: &Path) -> bool {
-    env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|part| part == folder))
-}
-
-/// The text for a database, a psql, and the folder of our program where the shell would not
-/// find it.
-fn text(url: &str, psql: &str, folder: Option<&str>) -> String {
+/// The text for a database, the psql if there is one, and the folder of our program where the
+/// shell would not find it.
+fn text(url: &str, psql: Option<&str>, folder: Option<&str>) -> String {
     let url = quoted(url);
     let table = format!("{NAMESPACE}.{UNGOVERNED}");
     let set = format!("tailrace policy set {CATALOG} {table} --field 'day(timestamp)' --keep 5d");
@@ -44,7 +44,10 @@ fn text(url: &str, psql: &str, folder: Option<&str>) -> String {
             let _ = writeln!(text, "{PROMPT}{command}");
         }
     };
-    say("Look into the database:", &[&format!("{} {url}", quoted(psql))]);
+    match psql {
+        Some(psql) => say("Look into the database:", &[&format!("{} {url}", quoted(psql))]),
+        None => say(&format!("Look into the database with any client: {url}"), &[]),
+    }
     let path = folder.map(|folder| format!("export PATH={}:\"$PATH\"", quoted(folder)));
     // DATABASE_URL is heeded too, but this one wins over whatever is set already.
     let url = format!("export TAILRACE__DATABASE__URL={url}");
@@ -81,7 +84,8 @@ mod tests {
 
     #[test]
     fn commands_are_quoted_where_a_shell_would_read_more_into_them() {
-        let shown = text("postgres://u@localhost:5432/demo?host=%2Ftmp%2Fx", "psql", Some("/a b"));
+        let shown =
+            text("postgres://u@localhost:5432/demo?host=%2Ftmp%2Fx", Some("psql"), Some("/a b"));
         let commands: Vec<&str> =
             shown.lines().filter_map(|line| line.strip_prefix(PROMPT)).collect();
         let url = "'postgres://u@localhost:5432/demo?host=%2Ftmp%2Fx'";
@@ -91,6 +95,7 @@ mod tests {
         assert_eq!(commands[3], "tailrace plan");
         assert_eq!(commands.len(), 11);
         assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert!(!text("u", "psql", None).contains("PATH="));
+        let bare = text("u", None, None);
+        assert!(bare.contains("with any client: u\n") && !bare.contains("PATH="), "{bare}");
     }
 }

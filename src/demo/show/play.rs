@@ -61,7 +61,8 @@ pub async fn play(stop: &CancellationToken) -> Result<Shown> {
     section(
         "1. A lake of our own",
         &format!(
-            "Postgres {} in {}: only on a socket, gone when this ends.\n\
+            "Postgres {} in {},\n\
+             reached by a socket only, and gone when this ends.\n\
              A hoglake catalog {CATALOG:?} with four tables, written day by day through real\n\
              commits, their times set back. {} objects on disk, of placeholder bytes.\n\
              \n\
@@ -96,10 +97,11 @@ pub async fn play(stop: &CancellationToken) -> Result<Shown> {
     let [month, day] = [TimeTransform::Month, TimeTransform::Day]
         .map(|transform| transform.display(Some(&scene.stray)));
     text(&indented(&format!(
-        "\nTwo stay because nobody can date them for certain. {day} of {NAMESPACE}.orders: after\n\
-         the spec changed from month to day, a stale writer stored {month} as a month ({}),\n\
-         which reads as that day. It stays until both are old. 42 / null of\n\
-         {NAMESPACE}.team_events: no row of it has a time.",
+        "\nTwo stay because nobody can date them for certain:\n\
+         - {day} of {NAMESPACE}.orders. After the spec changed from month to day, a\n  \
+         stale writer stored {month} as a month ({}), which reads as that day. It\n  \
+         stays until both are old.\n\
+         - 42 / null of {NAMESPACE}.team_events. No row of it has a time.",
         scene.stray
     )))?;
 
@@ -121,9 +123,10 @@ pub async fn play(stop: &CancellationToken) -> Result<Shown> {
     section(
         "7. The objects, which tailrace never touches",
         &format!(
-            "The server's expiry and cleanup delete them, once the floor (the oldest snapshot\n\
-             that can be read) has passed the drop, here snapshots {} to {}. The two loops are\n\
-             stand-ins, written from the server's contract; this catalog keeps an hour.",
+            "The server's expiry and cleanup delete them, once the floor (the oldest\n\
+             snapshot that can be read) has passed the drop, here snapshots {} to {}.\n\
+             Both loops are stand-ins here, written from the server's contract. This\n\
+             catalog keeps an hour, and the last two lines are as if two had passed.",
             head + 1,
             scene.catalog.head().await?
         ),

@@ -85,18 +85,18 @@ pub struct Removal {
     pub cleanup: Cleaned,
 }
 
-/// Runs the stand-ins for the server's loops: at once, then as if an hour had passed.
+/// Runs the stand-ins for the server's loops: at once, then as if two hours had passed.
 pub async fn follow(scene: &Scene, before_drop: i64) -> Result<Removal> {
     let (expiry, cleanup) = (Expiry::new(&scene.catalog), Cleanup::new(&scene.catalog));
     expiry.run().await?;
     cleanup.run(ALL).await?;
-    let below = Sight::take("expiry and cleanup, at once", scene, before_drop).await?;
+    let below = Sight::take("stand-ins: expiry, cleanup", scene, before_drop).await?;
 
     expiry.advance_floor(Some(Utc::now() + 2 * RETENTION)).await?;
     expiry.purge().await?;
-    let passed = Sight::take("two hours on: expiry", scene, before_drop).await?;
+    let passed = Sight::take("stand-in: expiry, later", scene, before_drop).await?;
     let cleanup = cleanup.run(ALL).await?;
-    let cleaned = Sight::take("and cleanup", scene, before_drop).await?;
+    let cleaned = Sight::take("stand-in: cleanup", scene, before_drop).await?;
     Ok(Removal { below, passed, cleaned, cleanup })
 }
 
