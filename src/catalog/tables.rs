@@ -1,5 +1,6 @@
 //! Which catalogs and tables there are, and whether a table is one that we may touch.
 
+use anyhow::Context;
 use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -96,6 +97,28 @@ pub async fn live_tables(
             is_parquet: row.is_parquet,
         })
         .collect())
+}
+
+/// A live table by its names.
+///
+/// # Errors
+/// There is none; the text says what of it there is not.
+pub async fn find_table(
+    connection: &mut PgConnection,
+    catalog: &str,
+    namespace: &str,
+    table: &str,
+) -> anyhow::Result<LiveTable> {
+    let found = catalogs(connection)
+        .await?
+        .into_iter()
+        .find(|found| found.name == catalog)
+        .with_context(|| format!("there is no catalog {catalog:?}"))?;
+    live_tables(connection, &found, false)
+        .await?
+        .into_iter()
+        .find(|live| live.identity.namespace == namespace && live.identity.table == table)
+        .with_context(|| format!("there is no table {namespace}.{table} in catalog {catalog:?}"))
 }
 
 /// The id counter of the catalog's files: every file committed after this read has an id at

@@ -3,11 +3,11 @@
 mod config;
 mod health;
 mod migrate;
-mod plan;
+pub(crate) mod plan;
 mod policy;
 mod run;
-mod sweep;
-mod text;
+pub(crate) mod sweep;
+pub(crate) mod text;
 
 use std::io;
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use serde::Serialize;
 use sqlx::PgConnection;
 
@@ -10,14 +10,12 @@ use super::plan::table_text;
 use super::text::columns;
 use super::{DONE, FAILED, Output, TableName, checked_database, table_name};
 use crate::catalog::connect::close;
-use crate::catalog::shape::{copy_specs, table_shape};
-use crate::catalog::tables::{LiveTable, catalogs, live_tables};
+use crate::catalog::tables::{LiveTable, catalogs, find_table, live_tables};
 use crate::config::Config;
 use crate::events;
-use crate::policy::field::FieldExpression;
-use crate::policy::keep::Keep;
+use crate::policy::set::{Wanted, set_policy};
 use crate::policy::store::{self, PolicyRow};
-use crate::policy::{Mode, Policy, Source};
+use crate::policy::{Mode, Source};
 use crate::sweep::Settings;
 use crate::sweep::plan_report::TablePlanReport;
 use crate::sweep::planning::plan_of_property;
@@ -112,52 +110,25 @@ async fn set(
     args: &SetArgs,
     settings: &Settings,
 ) -> anyhow::Result<u8> {
-    let keep = Keep::parse(&args.keep)?.at_least(settings.min_keep)?;
-    let expression = FieldExpression::parse(&args.field)?;
-    let table = find(connection, &args.table).await?;
-    let identity = &table.identity;
-    anyhow::ensure!(
-        table.is_parquet,
-        "table {}.{} is not made of parquet files, and has no partitions to drop",
-        identity.namespace,
-        identity.table
-    );
-    let shape = table_shape(connection, identity.catalog_id, identity.table_id).await?;
-    let source_field_id = expression.resolve(&shape)?;
-    copy_specs(connection, identity.catalog_id).await?;
-    let policy = Policy {
-        source: Source::Stored,
-        field: args.field.trim().to_owned(),
-        source_field_id,
-        keep,
+    let user = session_user();
+    let wanted = Wanted {
+        catalog: &args.table.catalog,
+        namespace: &args.table.table.namespace,
+        table: &args.table.table.table,
+        field: &args.field,
+        keep: &args.keep,
         mode: args.mode,
-        revision: 0,
-        property_text: None,
+        by: args.by.as_ref().unwrap_or(&user),
     };
-    let by = args.by.clone().unwrap_or_else(session_user);
-    let revision = store::put(connection, identity, &policy, &by).await?;
-    tracing::info!(
-        event = events::POLICY_SET,
-        catalog = identity.catalog, namespace = identity.namespace, table = identity.table,
-        field = policy.field, keep = %policy.keep, mode = %policy.mode, revision, by,
-        "A policy was set"
-    );
+    let (table, policy) = set_policy(connection, wanted, settings.min_keep).await?;
+    let name = format!("{}.{}", table.namespace, table.table);
     let mut out = std::io::stdout();
     writeln!(
         out,
-        "{} {}.{}: {} keep {}, {} (revision {revision})",
-        identity.catalog,
-        identity.namespace,
-        identity.table,
-        policy.field,
-        policy.keep,
-        policy.mode
+        "{} {name}: {} keep {}, {} (revision {})",
+        table.catalog, policy.field, policy.keep, policy.mode, policy.revision
     )?;
-    writeln!(
-        out,
-        "See what goes with: tailrace plan --catalog {} --table {}.{}",
-        identity.catalog, identity.namespace, identity.table
-    )?;
+    writeln!(out, "See what goes with: tailrace plan --catalog {} --table {name}", table.catalog)?;
     Ok(DONE)
 }
 
@@ -242,21 +213,8 @@ async fn unset(
     Ok(DONE)
 }
 
-/// A live table by its names.
 async fn find(connection: &mut PgConnection, args: &TableArgs) -> anyhow::Result<LiveTable> {
-    let TableName { namespace, table } = &args.table;
-    let catalog = catalogs(connection)
-        .await?
-        .into_iter()
-        .find(|catalog| catalog.name == args.catalog)
-        .with_context(|| format!("there is no catalog {:?}", args.catalog))?;
-    live_tables(connection, &catalog, false)
-        .await?
-        .into_iter()
-        .find(|live| live.identity.namespace == *namespace && live.identity.table == *table)
-        .with_context(|| {
-            format!("there is no table {namespace}.{table} in catalog {:?}", args.catalog)
-        })
+    find_table(connection, &args.catalog, &args.table.namespace, &args.table.table).await
 }
 
 /// A policy row with its table, as JSON has it.

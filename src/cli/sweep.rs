@@ -116,7 +116,7 @@ fn table_text(table: &TableReport) -> String {
             [] => String::new(),
         };
         text.push_str(&format!(
-            "  snapshot {}: {} ({span}), {}, {}, {}, {}; lock waited {} ms, held {} ms\n",
+            "  snapshot {}: {} ({span})\n    {}, {}, {}, {}\n    lock waited {} ms, held {} ms\n",
             snapshot.snapshot_id,
             counted(displays.len() as i64, "partition"),
             counted(snapshot.files_ended, "file"),

@@ -1,6 +1,84 @@
 //! `tailrace demo`: all of it, on a lake of its own.
+//!
+//! [`scene`] makes the lake, [`partitions`] reads what [`picture`] draws, [`removal`] follows the
+//! objects, [`evidence`] and [`checks`] hold what was seen against what should be, [`invitation`]
+//! says what to try. What happens to the tables is the daemon's own code throughout.
 
-/// Runs the demo.
-pub async fn run(_keep: bool) -> anyhow::Result<()> {
-    anyhow::bail!("not yet")
+mod checks;
+mod evidence;
+mod findings;
+mod gallery;
+mod invitation;
+mod partitions;
+mod picture;
+mod play;
+mod removal;
+mod scene;
+mod screen;
+
+use anyhow::{Context, ensure};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Log, LogFormat};
+use crate::daemon::stop_on_signal;
+use crate::telemetry;
+
+/// What of the log is shown unless RUST_LOG says otherwise. Warnings are not: that some files
+/// cannot be dated is part of the play.
+const QUIET: &str = "error";
+
+/// Runs the demo; with `keep` it leaves the lake running until SIGINT or SIGTERM. In either
+/// case nothing is left of it afterwards.
+///
+/// # Errors
+/// No Postgres server programs, a signal before the end, or a check that does not hold.
+pub async fn run(keep: bool) -> anyhow::Result<()> {
+    quiet_log()?;
+    let stop = stop_on_signal()?;
+    let shown = tokio::select! {
+        shown = play::play(&stop) => Some(shown?),
+        () = stop.cancelled() => None,
+    };
+    let shown = shown.context("stopped before the end; nothing is left of the demo's server")?;
+    if keep {
+        wait(&shown, &stop).await?;
+    }
+    let verdict = verdict(&shown.checks);
+    shown.end().await?;
+    verdict
+}
+
+/// A demo that shows something else than it says has failed.
+fn verdict(checks: &checks::Checks) -> anyhow::Result<()> {
+    let (failed, count) = (checks.failed(), checks.count());
+    ensure!(failed == 0, "{failed} of {count} checks failed");
+    Ok(())
+}
+
+async fn wait(shown: &play::Shown, stop: &CancellationToken) -> anyhow::Result<()> {
+    invitation::show(&shown.server)?;
+    stop.cancelled().await;
+    Ok(())
+}
+
+fn quiet_log() -> anyhow::Result<()> {
+    let filter = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
+    let filter = filter.as_deref().unwrap_or(QUIET).parse();
+    let filter = filter.map_err(|problem: String| anyhow::anyhow!("RUST_LOG {problem}"))?;
+    telemetry::init(&Log { format: LogFormat::Auto, filter })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::checks::Checks;
+    use super::verdict;
+
+    #[test]
+    fn one_check_that_fails_is_a_failure() {
+        let mut checks = Checks::default();
+        checks.equal("files", 3, 3);
+        assert!(verdict(&checks).is_ok());
+        checks.equal("files", 3, 4);
+        assert_eq!(verdict(&checks).unwrap_err().to_string(), "1 of 2 checks failed");
+    }
 }

@@ -1,9 +1,10 @@
-//! What a policy is ([`Policy`]), how its parts are read ([`keep`], [`field`], [`property`]) and
-//! where it is kept ([`store`]).
+//! What a policy is ([`Policy`]), how its parts are read ([`keep`], [`field`], [`property`]), how
+//! one is stored on demand ([`set`]) and where it is kept ([`store`]).
 
 pub mod field;
 pub mod keep;
 pub mod property;
+pub mod set;
 pub mod store;
 
 use std::fmt;

@@ -1,6 +1,7 @@
 //! The integration tests, in one binary, on one private Postgres server.
 
 mod cli;
+mod demo;
 mod installation;
 mod lake;
 mod pass;

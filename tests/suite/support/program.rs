@@ -16,9 +16,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::TestDatabase;
 
-/// Days since 1970 of 2026-09-17.
-pub const DAY_20713: i64 = 20_713;
-
 impl TestDatabase {
     /// The database as our own sessions open it.
     pub fn tailrace(&self) -> Database {

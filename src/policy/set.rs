@@ -1,0 +1,78 @@
+//! How a stored policy comes to be, whoever asks for it.
+
+use std::time::Duration;
+
+use sqlx::PgConnection;
+
+use super::field::FieldExpression;
+use super::keep::Keep;
+use super::{Mode, Policy, Source, store};
+use crate::catalog::shape::{copy_specs, table_shape};
+use crate::catalog::tables::{TableIdentity, find_table};
+use crate::events;
+
+/// A policy as somebody asks for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The catalog's name.
+    pub catalog: &'a str,
+    /// The namespace's name.
+    pub namespace: &'a str,
+    /// The table's name.
+    pub table: &'a str,
+    /// A column or a partition field.
+    pub field: &'a str,
+    /// How long a partition stays after its last instant.
+    pub keep: &'a str,
+    /// What it does.
+    pub mode: Mode,
+    /// Who asks.
+    pub by: &'a str,
+}
+
+/// Stores a policy in the place of the one that the table may have, and returns it with its
+/// revision. The specs that it will judge by are copied before it is there.
+///
+/// Takes no commit lock.
+///
+/// # Errors
+/// A text that is no `keep` or no field, a `keep` below `min_keep`, no such table, one that is
+/// not made of parquet files, or a field that says nothing of time; in words for whoever asked.
+pub async fn set_policy(
+    connection: &mut PgConnection,
+    wanted: Wanted<'_>,
+    min_keep: Duration,
+) -> anyhow::Result<(TableIdentity, Policy)> {
+    let keep = Keep::parse(wanted.keep)?.at_least(min_keep)?;
+    let expression = FieldExpression::parse(wanted.field)?;
+    let table = find_table(connection, wanted.catalog, wanted.namespace, wanted.table).await?;
+    let identity = table.identity;
+    anyhow::ensure!(
+        table.is_parquet,
+        "table {}.{} is not made of parquet files, and has no partitions to drop",
+        identity.namespace,
+        identity.table
+    );
+    let shape = table_shape(connection, identity.catalog_id, identity.table_id).await?;
+    let source_field_id = expression.resolve(&shape)?;
+    copy_specs(connection, identity.catalog_id).await?;
+    let mut policy = Policy {
+        source: Source::Stored,
+        field: wanted.field.trim().to_owned(),
+        source_field_id,
+        keep,
+        mode: wanted.mode,
+        revision: 0,
+        property_text: None,
+    };
+    let by = wanted.by;
+    policy.revision = store::put(connection, &identity, &policy, by).await?;
+    tracing::info!(
+        event = events::POLICY_SET,
+        catalog = identity.catalog, namespace = identity.namespace, table = identity.table,
+        field = policy.field, keep = %policy.keep, mode = %policy.mode,
+        revision = policy.revision, by,
+        "A policy was set"
+    );
+    Ok((identity, policy))
+}
