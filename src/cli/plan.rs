@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::text::{bytes, columns, count, counted};
+use super::text::{bytes, columns, counted};
 use super::{DONE, Output, SOME_TABLES_FAILED, ScopeArgs, checked_database};
 use crate::config::Config;
 use crate::instant::UtcInstant;
@@ -123,13 +123,12 @@ fn expired_text(expired: &[PartitionReport]) -> String {
             vec![
                 partition.display.clone(),
                 format!("ended {}", partition.range_end),
-                count(partition.counts.files),
-                "files".to_owned(),
+                counted(partition.counts.files, "file"),
                 bytes(partition.counts.bytes),
             ]
         })
         .collect();
-    let lines = columns(&rows, &[2, 4], "    ");
+    let lines = columns(&rows, &[2, 3], "    ");
     let left_out = expired.len() - rows.len();
     for (at, line) in lines.lines().enumerate() {
         if left_out > 0 && at == SHOWN_FIRST {
