@@ -1,0 +1,124 @@
+//! What can be wrong with a request, in hoglake's own codes, so that its clients know them.
+
+use std::time::Duration;
+
+/// Why a request was not carried out. Nothing was written.
+///
+/// Each has the status and code of the contract's table ("Wire conventions"); the text is for
+/// people and carries nothing of the server's insides.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// 400 `bad_request`: a body or parameter that cannot be parsed.
+    #[error("{0}")]
+    BadRequest(String),
+    /// 404 `not_found`: catalog, namespace or table.
+    #[error("{0}")]
+    NotFound(String),
+    /// 409 `commit_conflict`: retry after a fresh read.
+    #[error("{0}")]
+    CommitConflict(String),
+    /// 409 `table_recreated`: `expected_table_uuid` differs.
+    #[error("table {table} is another incarnation than the expected one")]
+    TableRecreated {
+        /// `ns.table`
+        table: String,
+    },
+    /// 409 `ddl_since_read_snapshot`.
+    #[error("table {table} was altered or dropped after snapshot {read_snapshot}")]
+    DdlSinceReadSnapshot {
+        /// `ns.table`
+        table: String,
+        /// The snapshot that was refused.
+        read_snapshot: i64,
+    },
+    /// 409 `table_dropped`: the named table was dropped.
+    #[error("table {table} was dropped")]
+    TableDropped {
+        /// `ns.table`
+        table: String,
+    },
+    /// 409 `reconciliation_required`: a window of changes that cannot be told as changes.
+    #[error("{0}")]
+    ReconciliationRequired(String),
+    /// 409 `pass_running`.
+    #[error("a pass is running")]
+    PassRunning,
+    /// 409 `property_takes_over`: an unset that would put the table's property in force.
+    #[error("{0}")]
+    PropertyTakesOver(String),
+    /// 410 `expired`: `read_snapshot` or a window below the floor.
+    #[error("{0}")]
+    Expired(String),
+    /// 422 `validation`: anything else wrong with the request.
+    #[error("{0}")]
+    Validation(String),
+    /// 503 `commit_queue_timeout`: the commit lock, or a row, was not had in time.
+    #[error("{reason}; nothing was written, try again")]
+    CommitQueueTimeout {
+        /// What was waited for.
+        reason: String,
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// 500 `internal_error`. What went wrong is in our log, not in the answer.
+    #[error("the request could not be carried out; the server's log says why")]
+    Internal,
+}
+
+impl Problem {
+    /// The HTTP status.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::BadRequest(_) => 400,
+            Self::NotFound(_) => 404,
+            Self::CommitConflict(_)
+            | Self::TableRecreated { .. }
+            | Self::DdlSinceReadSnapshot { .. }
+            | Self::TableDropped { .. }
+            | Self::ReconciliationRequired(_)
+            | Self::PassRunning
+            | Self::PropertyTakesOver(_) => 409,
+            Self::Expired(_) => 410,
+            Self::Validation(_) => 422,
+            Self::CommitQueueTimeout { .. } => 503,
+            Self::Internal => 500,
+        }
+    }
+
+    /// The code of `error` in the body.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::BadRequest(_) => "bad_request",
+            Self::NotFound(_) => "not_found",
+            Self::CommitConflict(_) => "commit_conflict",
+            Self::TableRecreated { .. } => "table_recreated",
+            Self::DdlSinceReadSnapshot { .. } => "ddl_since_read_snapshot",
+            Self::TableDropped { .. } => "table_dropped",
+            Self::ReconciliationRequired(_) => "reconciliation_required",
+            Self::PassRunning => "pass_running",
+            Self::PropertyTakesOver(_) => "property_takes_over",
+            Self::Expired(_) => "expired",
+            Self::Validation(_) => "validation",
+            Self::CommitQueueTimeout { .. } => "commit_queue_timeout",
+            Self::Internal => "internal_error",
+        }
+    }
+
+    /// The body: `error` and `detail`, and the fields that the contract names for the code.
+    pub fn body(&self) -> serde_json::Value {
+        let mut body = serde_json::json!({"error": self.code(), "detail": self.to_string()});
+        match self {
+            Self::TableRecreated { table } => {
+                body["tables"] = serde_json::json!([table]);
+                body["retry"] = "re-prepare".into();
+            }
+            Self::DdlSinceReadSnapshot { table, read_snapshot } => {
+                body["tables"] = serde_json::json!([table]);
+                body["read_snapshot"] = (*read_snapshot).into();
+                body["retry"] = "re-prepare".into();
+            }
+            _ => {}
+        }
+        body
+    }
+}
