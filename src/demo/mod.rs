@@ -6,6 +6,7 @@
 //! | [`server`] | [`PrivateServer`](server::PrivateServer), a Postgres cluster that dies with us |
 //! | [`binaries`] | where the Postgres programs of that cluster are looked for |
 //! | [`lake`] | the catalog's tables, and writers that commit through real commit tails |
+//! | [`show`] | `tailrace demo`, which plays on the others |
 //! | [`standin`] | compaction, expiry, cleanup, hydrator, truncate and a consumer |
 
 pub mod binaries;

@@ -1,8 +1,9 @@
 //! `tailrace demo`: all of it, on a lake of its own.
 //!
-//! [`scene`] makes the lake, [`partitions`] reads what [`picture`] draws, [`removal`] follows the
-//! objects, [`evidence`] and [`checks`] hold what was seen against what should be, [`invitation`]
-//! says what to try. What happens to the tables is the daemon's own code throughout.
+//! `play` goes through it, section by section: `scene` makes the lake, `partitions` and `gallery`
+//! read what `picture` draws, `removal` follows the objects, `findings` and `evidence` compare
+//! what was seen with what should be for `checks`, `invitation` says what to try. What happens
+//! to the tables is the daemon's own code throughout.
 
 mod checks;
 mod evidence;
