@@ -60,6 +60,10 @@ events! {
     warn KEPT_UNDATABLE = "kept_undatable";
     /// A snapshot that ended expired files.
     info DROP_COMMITTED = "drop_committed";
+    /// Partitions, or a whole table, were dropped as somebody asked for it.
+    info EXPLICIT_DROP = "explicit_drop";
+    /// The database failed a request.
+    error REQUEST_FAILED = "request_failed";
     /// Somebody else has locked rows of a partition.
     warn TUPLE_BUSY = "tuple_busy";
     /// A partition too large for one commit goes in several.

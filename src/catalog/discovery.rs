@@ -244,8 +244,8 @@ pub async fn tuples_with_text(
 /// The live files of the tuples, as (file id, index into `tuples`), oldest id first; at most
 /// `limit` of them.
 ///
-/// The lookup index finds the files by the value at `lead` (a position in every tuple whose
-/// value is not null), then each file's whole tuple is compared.
+/// The lookup index finds the files by the value at `lead`, a position in each tuple (null or
+/// not), then each file's whole tuple is compared.
 pub async fn files_of(
     connection: &mut PgConnection,
     catalog_id: i64,
@@ -262,12 +262,19 @@ pub async fn files_of(
         tuples.iter().zip(lead).map(|(tuple, position)| lead_of(tuple, *position)).unzip();
     let rows = sqlx::query!(
         r#"select f.data_file_id, (w.ordinal - 1)::int as "tuple_no!"
-           from rows from (jsonb_array_elements($3), unnest($4::int[]), unnest($5::text[]))
-                  with ordinality as w (item, lead_key, lead_value, ordinal)
-           join hog_file_partition_value v
-             on v.catalog_id = $1 and v.key_index = w.lead_key and v.value = w.lead_value
-           join hog_data_file f
-             on f.catalog_id = v.catalog_id and f.data_file_id = v.data_file_id
+           from (with wanted as materialized (
+                   select item, lead_key, lead_value, ordinal
+                   from rows from (jsonb_array_elements($3), unnest($4::int[]), unnest($5::text[]))
+                          with ordinality as w (item, lead_key, lead_value, ordinal))
+                 select w.item, w.ordinal, v.data_file_id from wanted w
+                 join hog_file_partition_value v
+                   on v.catalog_id = $1 and v.key_index = w.lead_key and v.value = w.lead_value
+                 union all
+                 select w.item, w.ordinal, v.data_file_id from wanted w
+                 join hog_file_partition_value v
+                   on v.catalog_id = $1 and v.key_index = w.lead_key and v.value is null
+                 where w.lead_value is null) as w
+           join hog_data_file f on f.catalog_id = $1 and f.data_file_id = w.data_file_id
            where f.table_id = $2 and f.end_snapshot is null
              and f.spec_id = (w.item ->> 'spec_id')::bigint
              and (select jsonb_agg(jsonb_build_array(a.key_index, a.value) order by a.key_index)
@@ -286,6 +293,49 @@ pub async fn files_of(
     .fetch_all(connection)
     .await?;
     Ok(rows.into_iter().map(|row| (row.data_file_id, row.tuple_no)).collect())
+}
+
+/// What each tuple's live files amount to, as (index into `tuples`, counts); tuples without any are
+/// left out. Found as by [`files_of`].
+pub async fn count_files(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    table_id: i64,
+    tuples: &[TupleOfSpec],
+    lead: &[usize],
+) -> sqlx::Result<Vec<(i32, Counts)>> {
+    let files = files_of(connection, catalog_id, table_id, tuples, lead, i64::MAX).await?;
+    let (ids, numbers): (Vec<i64>, Vec<i32>) = files.into_iter().unzip();
+    let rows = sqlx::query!(
+        r#"select p.tuple_no as "tuple_no!", count(*) as "files!",
+                  count(d.data_file_id) as "delete_files!",
+                  sum(f.record_count)::bigint as "records!",
+                  sum(f.file_size_bytes)::bigint as "bytes!"
+           from unnest($2::bigint[], $3::int[]) as p (data_file_id, tuple_no)
+           join hog_data_file f on f.catalog_id = $1 and f.data_file_id = p.data_file_id
+           left join hog_delete_file d
+             on d.catalog_id = f.catalog_id and d.data_file_id = f.data_file_id
+            and d.end_snapshot is null
+           where f.end_snapshot is null
+           group by p.tuple_no order by p.tuple_no"#,
+        catalog_id,
+        &ids,
+        &numbers
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| {
+            let counts = Counts {
+                files: row.files,
+                delete_files: row.delete_files,
+                records: row.records,
+                bytes: row.bytes,
+            };
+            (row.tuple_no, counts)
+        })
+        .collect())
 }
 
 async fn set_statement_timeout(connection: &mut PgConnection, limit: Duration) -> sqlx::Result<()> {

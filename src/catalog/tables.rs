@@ -99,6 +99,45 @@ pub async fn live_tables(
         .collect())
 }
 
+/// A live table of a catalog by its names, through the indexes of live names.
+pub async fn find_live_table(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    catalog: &str,
+    namespace: &str,
+    table: &str,
+) -> sqlx::Result<Option<LiveTable>> {
+    let row = sqlx::query!(
+        r#"select t.table_id, t.table_uuid,
+                  to_jsonb(v) -> 'properties' -> 'partition_retention' as property,
+                  coalesce(to_jsonb(t) ->> 'file_format', 'parquet') = 'parquet' as "is_parquet!"
+           from hog_namespace n
+           join hog_table_version v
+             on v.catalog_id = n.catalog_id and v.namespace_id = n.namespace_id
+            and v.name = $3 and v.end_snapshot is null
+           join hog_table t on t.catalog_id = v.catalog_id and t.table_id = v.table_id
+           where n.catalog_id = $1 and n.name = $2 and not n.dropped
+             and t.dropped_snapshot is null"#,
+        catalog_id,
+        namespace,
+        table
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(|row| LiveTable {
+        identity: TableIdentity {
+            catalog_id,
+            catalog: catalog.to_owned(),
+            table_id: row.table_id,
+            table_uuid: row.table_uuid,
+            namespace: namespace.to_owned(),
+            table: table.to_owned(),
+        },
+        property: row.property.filter(|value| !value.is_null()),
+        is_parquet: row.is_parquet,
+    }))
+}
+
 /// A live table by its names.
 ///
 /// # Errors
@@ -114,10 +153,8 @@ pub async fn find_table(
         .into_iter()
         .find(|found| found.name == catalog)
         .with_context(|| format!("there is no catalog {catalog:?}"))?;
-    live_tables(connection, &found, false)
+    find_live_table(connection, found.catalog_id, catalog, namespace, table)
         .await?
-        .into_iter()
-        .find(|live| live.identity.namespace == namespace && live.identity.table == table)
         .with_context(|| format!("there is no table {namespace}.{table} in catalog {catalog:?}"))
 }
 

@@ -6,6 +6,7 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::discovery::{Counts, TupleOfSpec, wanted};
+use crate::window::StoredTuple;
 
 /// What a commit is to end.
 #[derive(Debug, Clone)]
@@ -27,6 +28,13 @@ pub struct DropWrite<'a> {
     pub author: &'a str,
     /// The snapshot's message.
     pub message: &'a str,
+    /// All live files of the table, of every spec and of none, go; `tuples` is empty then, and so
+    /// is `planned`.
+    pub whole_table: bool,
+    /// Publishes, as the server's truncate does, `table_altered` beside `table_deleted_from`, and
+    /// bumps `schema_version`: consumers of the server's own feed are told to reconcile, and every
+    /// append that was prepared before conflicts once.
+    pub fence: bool,
     /// Finds the row of our history again when the answer to COMMIT is lost.
     pub drop_id: Uuid,
     /// The policy's revision, for our history.
@@ -38,6 +46,8 @@ pub struct DropWrite<'a> {
 pub struct Written {
     /// The new snapshot.
     pub snapshot_id: i64,
+    /// The catalog's schema version in it.
+    pub schema_version: i64,
     /// The sums over all tuples.
     pub counts: Counts,
 }
@@ -83,9 +93,15 @@ pub async fn write_drop(
              from unnest($3::bigint[], $4::int[]) as p (data_file_id, tuple_no)
              union all
              select data_file_id, tuple_no from late
+             union all
+             select data_file_id, null from hog_data_file
+             where $12 and catalog_id = $1 and table_id = $2 and end_snapshot is null
+               and file_format = 'parquet'
            ),
            bumped as (
-             update hog_catalog set last_snapshot_id = last_snapshot_id + 1
+             update hog_catalog
+             set last_snapshot_id = last_snapshot_id + 1,
+                 schema_version = schema_version + case when $13 then 1 else 0 end
              where catalog_id = $1
                and exists (select from candidates c
                            join hog_data_file f
@@ -97,11 +113,13 @@ pub async fn write_drop(
              insert into hog_snapshot (catalog_id, snapshot_id, snapshot_time, schema_version,
                                        author, commit_message)
              select $1, snapshot_id, clock_timestamp(), schema_version, $7, $8 from bumped
-             returning snapshot_id, snapshot_time
+             returning snapshot_id, snapshot_time, schema_version
            ),
            change as (
              insert into hog_snapshot_change (catalog_id, snapshot_id, kind, object_id)
-             select $1, snapshot_id, 'table_deleted_from', $2 from snapshot
+             select $1, snapshot_id, kind, $2 from snapshot,
+               unnest(case when $13 then array['table_deleted_from', 'table_altered']
+                           else array['table_deleted_from'] end) as kind
            ),
            ended as (
              update hog_data_file f set end_snapshot = b.snapshot_id
@@ -135,7 +153,7 @@ pub async fn write_drop(
                       'spec_id', w.spec_id, 'tuple', w.tuple, 'files', p.files,
                       'delete_files', p.delete_files, 'records', p.records, 'bytes', p.bytes)
                       order by p.tuple_no), '[]') as partitions
-             from per_tuple p join wanted w using (tuple_no)
+             from per_tuple p left join wanted w using (tuple_no)
            ),
            history as (
              insert into tailrace.drop_history (catalog_id, snapshot_id, drop_id, table_id,
@@ -145,7 +163,7 @@ pub async fn write_drop(
                     t.delete_files, t.records, t.bytes, t.partitions
              from snapshot s, totals t
            )
-           select s.snapshot_id as "snapshot_id!", t.files as "files!",
+           select s.snapshot_id as "snapshot_id!", s.schema_version as "schema_version!", t.files as "files!",
                   t.delete_files as "delete_files!", t.records as "records!", t.bytes as "bytes!"
            from snapshot s, totals t"#,
         write.catalog_id,
@@ -158,12 +176,15 @@ pub async fn write_drop(
         write.message,
         write.drop_id,
         write.table_uuid,
-        write.policy_revision
+        write.policy_revision,
+        write.whole_table,
+        write.fence
     )
     .fetch_optional(connection)
     .await?;
     Ok(row.map(|row| Written {
         snapshot_id: row.snapshot_id,
+        schema_version: row.schema_version,
         counts: Counts {
             files: row.files,
             delete_files: row.delete_files,
@@ -218,16 +239,26 @@ pub struct HistoryRow {
     pub snapshot_id: i64,
     /// The sums.
     pub counts: Counts,
-    /// What each tuple gave; tuples that gave nothing are left out.
+    /// What each tuple gave; tuples that gave nothing are left out. Empty for a whole table.
     pub partitions: Vec<(TupleOfSpec, Counts)>,
 }
 
+/// An element of `drop_history.partitions`, and of `drop_receipt.ended`.
 #[derive(Debug, serde::Deserialize)]
-struct PartitionRow {
-    spec_id: i64,
-    tuple: Vec<(i32, Option<String>)>,
+pub(super) struct PartitionRow {
+    spec_id: Option<i64>,
+    tuple: Option<Vec<(i32, Option<String>)>>,
     #[serde(flatten)]
     counts: Counts,
+}
+
+impl PartitionRow {
+    /// The tuple and its counts; `None` for the one element of a whole table.
+    pub(super) fn into_tuple(self) -> Option<(TupleOfSpec, Counts)> {
+        let (keys, values) = self.tuple?.into_iter().unzip();
+        let tuple = StoredTuple { keys, values };
+        Some((TupleOfSpec { spec_id: self.spec_id?, tuple }, self.counts))
+    }
 }
 
 /// Reads the history of a drop; `None` means that it was never committed.
@@ -251,15 +282,6 @@ pub async fn history(
             records: row.records,
             bytes: row.bytes,
         },
-        partitions: row
-            .partitions
-            .0
-            .into_iter()
-            .map(|partition| {
-                let (keys, values) = partition.tuple.into_iter().unzip();
-                let tuple = crate::window::StoredTuple { keys, values };
-                (TupleOfSpec { spec_id: partition.spec_id, tuple }, partition.counts)
-            })
-            .collect(),
+        partitions: row.partitions.0.into_iter().filter_map(PartitionRow::into_tuple).collect(),
     }))
 }

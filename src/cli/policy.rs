@@ -45,6 +45,10 @@ pub struct SetArgs {
     /// What the policy does.
     #[arg(long, value_enum, default_value_t = Mode::Enforce)]
     mode: Mode,
+    /// Tell consumers of the server's own feed to reconcile after each drop; every append that was
+    /// prepared before conflicts once.
+    #[arg(long)]
+    fence: bool,
     /// Who sets it; the user of this session if not given.
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
@@ -118,6 +122,7 @@ async fn set(
         field: &args.field,
         keep: &args.keep,
         mode: args.mode,
+        fence: args.fence,
         by: args.by.as_ref().unwrap_or(&user),
     };
     let (table, policy) = set_policy(connection, wanted, settings.min_keep).await?;
@@ -231,6 +236,7 @@ struct Listed {
     keep: String,
     keep_seconds: i64,
     mode: String,
+    fence: bool,
     revision: i64,
     updated_at: chrono::DateTime<chrono::Utc>,
     updated_by: String,
@@ -252,6 +258,7 @@ async fn listed(connection: &mut PgConnection, table: &LiveTable) -> sqlx::Resul
         keep: row.keep,
         keep_seconds: row.keep_seconds,
         mode: row.mode,
+        fence: row.fence,
         revision: row.revision,
         updated_at: row.updated_at,
         updated_by: row.updated_by,

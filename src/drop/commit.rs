@@ -13,18 +13,17 @@
 //!   the row of our history, written in the same transaction, tells which.
 
 use std::borrow::Cow;
-use std::time::{Duration, Instant};
 
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::hold::{HeldLock, Times, bounds};
 use super::request::{Attempt, DropError, DropOutcome, DropRequest, Limits, Receipt, Refusal};
 use crate::catalog::discovery::{Counts, TupleOfSpec, files_of};
 use crate::catalog::failure::Failure;
-use crate::catalog::guard::{HoldBounds, UnderLock, read_under_lock};
+use crate::catalog::guard::{UnderLock, read_under_lock};
 use crate::catalog::tables::file_id_counter;
-use crate::catalog::tail::{DropWrite, Written, busy_tuples, history, write_drop};
-use crate::catalog::{commit_lock, tail::HistoryRow};
+use crate::catalog::tail::{DropWrite, HistoryRow, Written, busy_tuples, history, write_drop};
 
 /// How often a drop that met a locked row looks which tuples are busy and goes on without them.
 const TRIES_PAST_BUSY_ROWS: usize = 3;
@@ -43,12 +42,6 @@ pub async fn drop_tuples(
     let mut times = Times::default();
     let result = try_past_busy_rows(connection, request, limits, &mut times).await;
     Attempt { result, lock_wait: times.wait, lock_hold: times.hold }
-}
-
-#[derive(Default)]
-struct Times {
-    wait: Duration,
-    hold: Duration,
 }
 
 /// What was found outside the lock.
@@ -132,43 +125,18 @@ async fn try_once(
     busy_first: bool,
     times: &mut Times,
 ) -> Result<Tried, DropError> {
-    let catalog_id = request.table.catalog_id;
-    // Explicitly READ COMMITTED: under a stricter default the first statement's snapshot would
-    // hide what is committed while we wait for the lock. Nested loops by index are right for any
-    // size of table; a hash join would read all of it under the lock.
-    let begin = format!(
-        "begin isolation level read committed read write; \
-         set local idle_in_transaction_session_timeout = '5s'; \
-         set local lock_timeout = {}; set local statement_timeout = {}; \
-         set local enable_seqscan = off; set local enable_hashjoin = off; \
-         set local enable_mergejoin = off",
-        millis(limits.lock_timeout),
-        millis(limits.lock_timeout + limits.max_hold),
-    );
-    // Only numbers are put in.
-    let mut transaction = connection.begin_with(AssertSqlSafe(begin)).await?;
-    let asked = Instant::now();
-    let locked = commit_lock::acquire(&mut transaction, catalog_id).await;
-    times.wait = asked.elapsed();
-    if let Err(error) = locked {
-        let refused = Failure::of(&error) == Failure::LockNotAvailable;
-        rollback(transaction).await;
-        return if refused { Ok(Tried::Refused(Refusal::LockNotHad)) } else { Err(error.into()) };
-    }
-    let granted = Instant::now();
-    let prepared = under_lock(&mut transaction, request, limits, plan, drop_id, busy_first).await;
-    let result = match prepared {
-        Ok(Tried::Written(written, busy)) => match transaction.commit().await {
+    let held = HeldLock::take(connection, request.table.catalog_id, limits, times).await?;
+    let Some(mut held) = held else { return Ok(Tried::Refused(Refusal::LockNotHad)) };
+    match under_lock(held.connection(), request, limits, plan, drop_id, busy_first).await {
+        Ok(Tried::Written(written, busy)) => match held.commit(times).await {
             Ok(()) => Ok(Tried::Written(written, busy)),
             Err(error) => Err(DropError::AnswerLost { drop_id, busy: indexes(&busy), error }),
         },
         other => {
-            rollback(transaction).await;
+            held.release(times).await;
             other
         }
-    };
-    times.hold += granted.elapsed();
-    result
+    }
 }
 
 /// All that happens between grant and COMMIT: the guards in one round trip, then the write in
@@ -182,18 +150,15 @@ async fn under_lock(
     busy_first: bool,
 ) -> Result<Tried, DropError> {
     let table = request.table;
-    let bounds = HoldBounds {
-        row_lock_ms: millis(limits.row_lock_timeout),
-        hold_ms: millis(limits.max_hold),
-    };
-    let state = match read_under_lock(connection, table.catalog_id, table.table_id, bounds).await {
-        Ok(state) => state,
-        // Only the policy rows are asked for NOWAIT: somebody is writing them.
-        Err(error) if Failure::of(&error) == Failure::LockNotAvailable => {
-            return Ok(Tried::Refused(Refusal::PolicyChanged));
-        }
-        Err(error) => return Err(hold_error(error)),
-    };
+    let state =
+        match read_under_lock(connection, table.catalog_id, table.table_id, bounds(limits)).await {
+            Ok(state) => state,
+            // Only the policy rows are asked for NOWAIT: somebody is writing them.
+            Err(error) if Failure::of(&error) == Failure::LockNotAvailable => {
+                return Ok(Tried::Refused(Refusal::PolicyChanged));
+            }
+            Err(error) => return Err(hold_error(error)),
+        };
     if let Some(refusal) = refusal(request, state.as_ref()) {
         return Ok(Tried::Refused(refusal));
     }
@@ -213,6 +178,8 @@ async fn under_lock(
         late_from: plan.late_from,
         author: request.author,
         message: request.message,
+        fence: request.fence,
+        whole_table: false,
         drop_id,
         policy_revision: request.policy.as_ref().map(|policy| policy.revision),
     };
@@ -272,13 +239,6 @@ fn hold_error(error: sqlx::Error) -> DropError {
     }
 }
 
-/// Lets go of the lock. If the connection is broken, the server does it.
-async fn rollback(transaction: sqlx::Transaction<'_, sqlx::Postgres>) {
-    if let Err(error) = transaction.rollback().await {
-        tracing::debug!(%error, "a rollback was not answered");
-    }
-}
-
 /// What each tuple gave, in the request's order; `None` if the connection broke after COMMIT,
 /// which takes nothing back.
 async fn read_history(
@@ -299,8 +259,4 @@ pub fn per_tuple(row: &HistoryRow, tuples: &[TupleOfSpec]) -> Vec<Counts> {
 
 fn indexes(tuple_numbers: &[i32]) -> Vec<usize> {
     tuple_numbers.iter().filter_map(|number| usize::try_from(*number).ok()).collect()
-}
-
-fn millis(length: Duration) -> i64 {
-    i64::try_from(length.as_millis()).unwrap_or(i64::MAX).clamp(1, i32::MAX.into())
 }

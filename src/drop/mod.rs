@@ -1,9 +1,11 @@
 //! The shared drop-commit: ends every live file of the given tuples, and its deletion vector,
 //! in one snapshot. The daemon's pass and the explicit drop both end here.
 //!
-//! [`request`] says what is asked and what may come back, [`commit`] does it.
+//! [`request`] says what is asked and what may come back, [`hold`] holds the commit lock,
+//! [`commit`] does it.
 
 pub mod commit;
+pub mod hold;
 pub mod request;
 
 pub use commit::drop_tuples;

@@ -70,6 +70,8 @@ pub struct DropRequest<'a> {
     /// At most this many of the oldest files are ended; `None` ends all, those that land after
     /// planning included.
     pub most_files: Option<i64>,
+    /// Whether `table_altered` is published too (see [`crate::catalog::tail::DropWrite::fence`]).
+    pub fence: bool,
     /// The snapshot's author.
     pub author: &'a str,
     /// The snapshot's message.

@@ -2,16 +2,26 @@
 //! commit, guarded, and safe to retry. It ends in the same drop-commit as the daemon's pass.
 //!
 //! [`call`] says what can be asked and what is answered, [`problem`] what can be wrong,
-
-//! [`execute`] does it.
+//! [`validate`] what a list of tuples must be and [`fingerprint`] what makes two requests the same
+//! (both pure), `execute` does it.
 
 pub mod call;
+mod execute;
+pub mod fingerprint;
 pub mod problem;
+pub mod validate;
 
 use sqlx::PgConnection;
+use uuid::Uuid;
 
-use call::{DropAnswer, DropBody, TableRef, TruncateAnswer, TruncateBody};
+use call::{DropAnswer, DropBody, PartitionAnswer, TableRef, TruncateAnswer, TruncateBody};
+use execute::{Execution, Selection};
 use problem::Problem;
+
+use crate::catalog::discovery::{Counts, TupleOfSpec};
+use crate::catalog::receipts::{self, ReceiptRow, RequestedTuple};
+use crate::catalog::shape::{spec_book, table_shape};
+use crate::catalog::tables::{TableIdentity, catalogs, find_live_table};
 
 /// What bounds an explicit drop.
 #[derive(Debug, Clone, Copy)]
@@ -22,25 +32,220 @@ pub struct Bounds {
     pub max_files: i64,
 }
 
-/// Drops the partitions of the body in one commit.
+/// Drops the partitions of the body in one commit, or says what a dry run would.
+///
+/// A request whose key has a receipt is answered from it, whatever happened to the table since.
+/// Takes the commit lock as [`crate::drop`] says, but for a dry run. Only an answer that is no dry
+/// run leaves a receipt. `author` is the snapshot's if the body has none. The session must not be
+/// in a transaction.
 pub async fn drop_partitions(
-    _connection: &mut PgConnection,
-    _table: &TableRef,
-    _body: &DropBody,
-    _author: &str,
-    _bounds: &Bounds,
+    connection: &mut PgConnection,
+    table: &TableRef,
+    body: &DropBody,
+    author: &str,
+    bounds: &Bounds,
 ) -> Result<DropAnswer, Problem> {
-    Err(Problem::Internal)
+    let catalog_id = catalog_id(connection, table).await?;
+    let key = body.idempotency_key;
+    if !body.dry_run
+        && let Some(receipt) =
+            receipts::find(connection, catalog_id, key).await.map_err(internal)?
+    {
+        validate::check_list(&body.partitions, receipt.default_spec_id)?;
+        return replayed_drop(receipt, table, body);
+    }
+    let identity = live_table(connection, catalog_id, table).await?;
+    let shape = table_shape(connection, catalog_id, identity.table_id).await.map_err(internal)?;
+    let default_spec_id = shape.live_spec.as_ref().map(|(spec_id, _)| *spec_id);
+    validate::check_list(&body.partitions, default_spec_id)?;
+    let book = spec_book(connection, catalog_id, identity.table_id).await.map_err(internal)?;
+    let resolved = validate::resolve(&body.partitions, default_spec_id, &book)?;
+    let lead: Vec<_> = resolved.iter().map(|resolved| resolved.lead).collect();
+    let tuples: Vec<_> = resolved.into_iter().map(|resolved| resolved.tuple).collect();
+    let requested: Vec<_> = tuples
+        .iter()
+        .map(|tuple| RequestedTuple {
+            spec_id: tuple.spec_id,
+            partition_values: tuple.tuple.values.clone(),
+        })
+        .collect();
+    let execution = Execution {
+        identity: &identity,
+        selection: Selection::Tuples { tuples: &tuples, lead: &lead },
+        fingerprint: fingerprint::of_drop(table, body, default_spec_id),
+        default_spec_id,
+        requested: Some(&requested),
+        idempotency_key: Some(key),
+        expected_table_uuid: body.expected_table_uuid,
+        read_snapshot: body.read_snapshot,
+        fence: body.fence,
+        author: body.author.as_deref().unwrap_or(author),
+        message: body.message.as_deref().unwrap_or("explicit partition drop"),
+        bounds,
+    };
+    if body.dry_run {
+        let found = execution.dry_run(connection).await?;
+        return Ok(answer(
+            found.head,
+            found.schema_version,
+            false,
+            found.counts,
+            &requested,
+            &found.ended,
+        ));
+    }
+    match execution.run(connection).await? {
+        execute::Done::Receipt(receipt) => drop_answer(receipt, false),
+        // Another request with the key came first while this one waited for the lock.
+        execute::Done::Earlier(receipt) => replayed_drop(receipt, table, body),
+        execute::Done::NoReceipt { .. } => Err(Problem::Internal),
+    }
 }
 
-/// Drops all files of a table in one commit.
+/// Drops all files of a table in one commit, every spec's and unpartitioned ones, with the server's
+/// pair of changes and its bump of the schema version. An empty table makes no snapshot.
 pub async fn truncate(
-    _connection: &mut PgConnection,
-    _table: &TableRef,
-    _expected_table_uuid: Option<uuid::Uuid>,
-    _body: &TruncateBody,
-    _author: &str,
-    _bounds: &Bounds,
+    connection: &mut PgConnection,
+    table: &TableRef,
+    expected_table_uuid: Option<Uuid>,
+    body: &TruncateBody,
+    author: &str,
+    bounds: &Bounds,
 ) -> Result<TruncateAnswer, Problem> {
-    Err(Problem::Internal)
+    let catalog_id = catalog_id(connection, table).await?;
+    let fingerprint = fingerprint::of_truncate(table, expected_table_uuid, body);
+    if let Some(key) = body.idempotency_key
+        && let Some(receipt) =
+            receipts::find(connection, catalog_id, key).await.map_err(internal)?
+    {
+        return replayed_truncate(&receipt, &fingerprint);
+    }
+    let identity = live_table(connection, catalog_id, table).await?;
+    let execution = Execution {
+        identity: &identity,
+        selection: Selection::WholeTable,
+        fingerprint: fingerprint.clone(),
+        default_spec_id: None,
+        requested: None,
+        idempotency_key: body.idempotency_key,
+        expected_table_uuid,
+        read_snapshot: body.read_snapshot,
+        fence: true,
+        author: body.author.as_deref().unwrap_or(author),
+        message: body.message.as_deref().unwrap_or("truncate"),
+        bounds,
+    };
+    match execution.run(connection).await? {
+        execute::Done::Receipt(receipt) => Ok(truncate_answer(&receipt)),
+        execute::Done::Earlier(receipt) => replayed_truncate(&receipt, &fingerprint),
+        execute::Done::NoReceipt { snapshot_id, schema_version } => {
+            Ok(TruncateAnswer { snapshot_id, schema_version })
+        }
+    }
+}
+
+fn replayed_drop(
+    receipt: ReceiptRow,
+    table: &TableRef,
+    body: &DropBody,
+) -> Result<DropAnswer, Problem> {
+    if receipt.fingerprint != fingerprint::of_drop(table, body, receipt.default_spec_id) {
+        return Err(other_request());
+    }
+    drop_answer(receipt, true)
+}
+
+fn replayed_truncate(receipt: &ReceiptRow, fingerprint: &[u8]) -> Result<TruncateAnswer, Problem> {
+    if receipt.fingerprint != fingerprint {
+        return Err(other_request());
+    }
+    Ok(truncate_answer(receipt))
+}
+
+fn truncate_answer(receipt: &ReceiptRow) -> TruncateAnswer {
+    TruncateAnswer { snapshot_id: receipt.snapshot_id, schema_version: receipt.schema_version }
+}
+
+fn other_request() -> Problem {
+    Problem::Validation(
+        "idempotency_key was used by another request: a key names one request".to_owned(),
+    )
+}
+
+fn drop_answer(receipt: ReceiptRow, replayed: bool) -> Result<DropAnswer, Problem> {
+    let requested = receipt.request.ok_or_else(other_request)?;
+    let ended = &receipt.ended;
+    let ReceiptRow { snapshot_id, schema_version, committed, counts, .. } = receipt;
+    let answer = answer(snapshot_id, schema_version, committed, counts, &requested, ended);
+    Ok(DropAnswer { replayed, ..answer })
+}
+
+fn answer(
+    snapshot_id: i64,
+    schema_version: i64,
+    committed: bool,
+    counts: Counts,
+    requested: &[RequestedTuple],
+    ended: &[(TupleOfSpec, Counts)],
+) -> DropAnswer {
+    let by_tuple: std::collections::HashMap<_, _> = ended
+        .iter()
+        .map(|(tuple, counts)| ((tuple.spec_id, &tuple.tuple.values), *counts))
+        .collect();
+    DropAnswer {
+        snapshot_id,
+        schema_version,
+        committed,
+        replayed: false,
+        files_ended: counts.files,
+        delete_files_ended: counts.delete_files,
+        records: counts.records,
+        bytes: counts.bytes,
+        partitions: requested
+            .iter()
+            .map(|tuple| {
+                let key = (tuple.spec_id, &tuple.partition_values);
+                let counts = by_tuple.get(&key).copied().unwrap_or_default();
+                PartitionAnswer {
+                    spec_id: tuple.spec_id,
+                    partition_values: tuple.partition_values.clone(),
+                    files_ended: counts.files,
+                    delete_files_ended: counts.delete_files,
+                    records: counts.records,
+                    bytes: counts.bytes,
+                }
+            })
+            .collect(),
+    }
+}
+
+async fn catalog_id(connection: &mut PgConnection, table: &TableRef) -> Result<i64, Problem> {
+    let all = catalogs(connection).await.map_err(internal)?;
+    all.iter()
+        .find(|catalog| catalog.name == table.catalog)
+        .map(|catalog| catalog.catalog_id)
+        .ok_or_else(|| Problem::NotFound(format!("there is no catalog {:?}", table.catalog)))
+}
+
+async fn live_table(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    table: &TableRef,
+) -> Result<TableIdentity, Problem> {
+    let TableRef { catalog, namespace, table } = table;
+    find_live_table(connection, catalog_id, catalog, namespace, table)
+        .await
+        .map_err(internal)?
+        .map(|live| live.identity)
+        .ok_or_else(|| {
+            Problem::NotFound(format!(
+                "there is no table {namespace}.{table} in catalog {catalog:?}"
+            ))
+        })
+}
+
+/// What the database said is for our log and not for the caller.
+pub fn internal(error: sqlx::Error) -> Problem {
+    tracing::error!(event = crate::events::REQUEST_FAILED, error = %error, "The database failed a request");
+    Problem::Internal
 }

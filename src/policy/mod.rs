@@ -49,6 +49,9 @@ pub struct Policy {
     pub keep: Keep,
     /// What it does.
     pub mode: Mode,
+    /// Whether its drops are fenced: consumers of the server's own feed are told to reconcile, at
+    /// the price that every append prepared before conflicts once.
+    pub fence: bool,
     /// Changes with every change of the policy, and is never used again. 0 for a property that
     /// no pass has mirrored yet.
     pub revision: i64,

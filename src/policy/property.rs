@@ -1,7 +1,7 @@
 //! The table property `partition_retention`: a second, read-only source of policies.
 //!
 //! Its value is JSON text `{"field": "day(timestamp)", "keep": "7d"}`, optionally with
-//! `"mode"`. Whatever else it says is refused: a key that we do not know may be one that
+//! `"mode"` and `"fence"`. Whatever else it says is refused: a key that we do not know may be one that
 //! somebody relies on.
 
 use std::time::Duration;
@@ -25,6 +25,8 @@ struct PropertyText {
     keep: String,
     #[serde(default)]
     mode: Option<Mode>,
+    #[serde(default)]
+    fence: bool,
 }
 
 /// What the property means for a table now, given the mirror that an earlier pass left.
@@ -77,6 +79,7 @@ pub fn read(
         source_field_id,
         keep,
         mode: parsed.mode.unwrap_or(Mode::Enforce),
+        fence: parsed.fence,
         revision: unchanged.map_or(0, |row| row.revision),
         property_text: Some(text.clone()),
     })

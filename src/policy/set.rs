@@ -26,6 +26,8 @@ pub struct Wanted<'a> {
     pub keep: &'a str,
     /// What it does.
     pub mode: Mode,
+    /// Whether its drops are fenced.
+    pub fence: bool,
     /// Who asks.
     pub by: &'a str,
 }
@@ -62,6 +64,7 @@ pub async fn set_policy(
         source_field_id,
         keep,
         mode: wanted.mode,
+        fence: wanted.fence,
         revision: 0,
         property_text: None,
     };

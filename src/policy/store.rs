@@ -29,6 +29,8 @@ pub struct PolicyRow {
     pub keep_seconds: i64,
     /// `enforce`, `observe` or `paused`.
     pub mode: String,
+    /// Whether its drops are fenced.
+    pub fence: bool,
     /// The property's text that a mirror was read from.
     pub property_text: Option<String>,
     /// Why a mirror is not followed.
@@ -53,6 +55,7 @@ impl PolicyRow {
             source_field_id: self.source_field_id,
             keep: Keep::from_stored(self.keep.clone(), self.keep_seconds),
             mode: self.mode.parse()?,
+            fence: self.fence,
             revision: self.revision,
             property_text: self.property_text.clone(),
         })
@@ -75,7 +78,7 @@ pub async fn rows(
 ) -> sqlx::Result<PolicyRows> {
     let rows = sqlx::query_as!(
         PolicyRow,
-        r#"select source, table_uuid, field, source_field_id, keep, keep_seconds, mode,
+        r#"select source, table_uuid, field, source_field_id, keep, keep_seconds, mode, fence,
                   property_text, problem, revision, updated_at, updated_by
            from tailrace.policy where catalog_id = $1 and table_id = $2 and table_uuid = $3"#,
         table.catalog_id,
@@ -107,13 +110,14 @@ pub async fn put(
     lock_rows(&mut transaction, table).await?;
     let revision = sqlx::query_scalar!(
         r#"insert into tailrace.policy (catalog_id, table_id, source, table_uuid, field,
-               source_field_id, keep, keep_seconds, mode, property_text, revision, updated_by)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-               nextval('tailrace.policy_revision'), $11)
+               source_field_id, keep, keep_seconds, mode, fence, property_text, revision, updated_by)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
+               nextval('tailrace.policy_revision'), $12)
            on conflict (catalog_id, table_id, source) do update set
                table_uuid = excluded.table_uuid, field = excluded.field,
                source_field_id = excluded.source_field_id, keep = excluded.keep,
                keep_seconds = excluded.keep_seconds, mode = excluded.mode,
+               fence = excluded.fence,
                property_text = excluded.property_text, problem = null,
                revision = excluded.revision, updated_at = clock_timestamp(),
                updated_by = excluded.updated_by
@@ -127,6 +131,7 @@ pub async fn put(
         policy.keep.text(),
         policy.keep.seconds(),
         policy.mode.to_string(),
+        policy.fence,
         policy.property_text,
         by
     )

@@ -217,6 +217,7 @@ impl<'a> Work<'a> {
             lead: &lead,
             policy: Some(PolicyGuard::of(&self.plan.policy)),
             most_files,
+            fence: self.plan.policy.fence,
             author: AUTHOR,
             message: &message,
         };

@@ -2,6 +2,7 @@
 
 mod cli;
 mod demo;
+mod explicit;
 mod installation;
 mod lake;
 mod pass;

@@ -182,6 +182,7 @@ async fn set_policies(database: &Database, settings: &Settings) -> Result<Vec<Po
             field: governed.field,
             keep: governed.keep,
             mode: Mode::Enforce,
+            fence: false,
             by: DEMO,
         };
         let (table, policy) = set_policy(&mut connection, wanted, settings.min_keep).await?;

@@ -85,6 +85,7 @@ impl TestDatabase {
             source_field_id: FieldExpression::parse(field)?.resolve(&shape)?,
             keep: Keep::parse(keep)?,
             mode,
+            fence: false,
             revision: 0,
             property_text: None,
         };

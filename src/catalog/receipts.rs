@@ -1,0 +1,165 @@
+//! The receipts of explicit drops (`tailrace.drop_receipt`), and whether the server has used a key.
+
+use sqlx::types::Json;
+use sqlx::{AssertSqlSafe, PgConnection};
+use uuid::Uuid;
+
+use super::discovery::{Counts, TupleOfSpec};
+use super::tail::PartitionRow;
+
+/// A tuple as it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct RequestedTuple {
+    /// The spec, whether named or the live one of that time.
+    pub spec_id: i64,
+    /// The texts by key index.
+    pub partition_values: Vec<Option<String>>,
+}
+
+/// A receipt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReceiptRow {
+    /// What the request said, hashed.
+    pub fingerprint: Vec<u8>,
+    /// The live spec of that time: what a request without `spec_id` meant.
+    pub default_spec_id: Option<i64>,
+    /// The requested tuples in order; `None` for a truncate.
+    pub request: Option<Vec<RequestedTuple>>,
+    /// The snapshot made, or the head where nothing matched.
+    pub snapshot_id: i64,
+    /// The schema version at it.
+    pub schema_version: i64,
+    /// Whether a snapshot was made.
+    pub committed: bool,
+    /// The sums.
+    pub counts: Counts,
+    /// What each tuple gave; those that gave nothing are left out.
+    pub ended: Vec<(TupleOfSpec, Counts)>,
+}
+
+/// A receipt to be written.
+#[derive(Debug, Clone, Copy)]
+pub struct NewReceipt<'a> {
+    /// The catalog.
+    pub catalog_id: i64,
+    /// The request's key.
+    pub idempotency_key: Uuid,
+    /// What the request said, hashed.
+    pub fingerprint: &'a [u8],
+    /// The live spec.
+    pub default_spec_id: Option<i64>,
+    /// The requested tuples in order; `None` for a truncate.
+    pub request: Option<&'a [RequestedTuple]>,
+    /// The head under the lock, which is the answer where nothing matched.
+    pub head: i64,
+    /// The schema version under the lock.
+    pub schema_version: i64,
+    /// The drop that was written in the same transaction, if anything matched.
+    pub drop_id: Option<Uuid>,
+}
+
+/// Finds a receipt.
+pub async fn find(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    idempotency_key: Uuid,
+) -> sqlx::Result<Option<ReceiptRow>> {
+    let row = sqlx::query!(
+        r#"select fingerprint, default_spec_id, request as "request: Json<Vec<RequestedTuple>>",
+                  snapshot_id, schema_version, committed, files_ended, delete_files_ended,
+                  records, bytes, ended as "ended: Json<Vec<PartitionRow>>"
+           from tailrace.drop_receipt where catalog_id = $1 and idempotency_key = $2"#,
+        catalog_id,
+        idempotency_key
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(|row| ReceiptRow {
+        fingerprint: row.fingerprint,
+        default_spec_id: row.default_spec_id,
+        request: row.request.map(|request| request.0),
+        snapshot_id: row.snapshot_id,
+        schema_version: row.schema_version,
+        committed: row.committed,
+        counts: Counts {
+            files: row.files_ended,
+            delete_files: row.delete_files_ended,
+            records: row.records,
+            bytes: row.bytes,
+        },
+        ended: row.ended.0.into_iter().filter_map(PartitionRow::into_tuple).collect(),
+    }))
+}
+
+/// Writes a receipt, in the transaction of its drop and under the commit lock. What the drop gave
+/// is taken from its history row by the database: however many tuples, nothing large passes
+/// through the client while it holds the lock.
+pub async fn write(connection: &mut PgConnection, new: &NewReceipt<'_>) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"insert into tailrace.drop_receipt (catalog_id, idempotency_key, fingerprint,
+               default_spec_id, request, snapshot_id, schema_version, committed, files_ended,
+               delete_files_ended, records, bytes, ended)
+           select $1, $2, $3, $4, $5, coalesce(h.snapshot_id, $6), $7, h.snapshot_id is not null,
+                  coalesce(h.files_ended, 0), coalesce(h.delete_files_ended, 0),
+                  coalesce(h.records, 0), coalesce(h.bytes, 0), coalesce(h.partitions, '[]')
+           from (select) as always
+           left join tailrace.drop_history h on h.drop_id = $8"#,
+        new.catalog_id,
+        new.idempotency_key,
+        new.fingerprint,
+        new.default_spec_id,
+        new.request.map(Json) as _,
+        new.head,
+        new.schema_version,
+        new.drop_id
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Whether a commit of the server's own has used the key. Such receipts are purged after 7 days, so
+/// that "no" proves nothing; and servers before V7 have none.
+pub async fn used_by_server(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    idempotency_key: Uuid,
+) -> sqlx::Result<bool> {
+    let has_table: bool =
+        sqlx::query_scalar!(r#"select to_regclass('hog_commit_receipt') is not null as "there!""#)
+            .fetch_one(&mut *connection)
+            .await?;
+    if !has_table {
+        return Ok(false);
+    }
+    // Not checked at compile time: older servers lack the table.
+    let statement = "select exists (select from hog_commit_receipt \
+                     where catalog_id = $1 and idempotency_key = $2)";
+    sqlx::query_scalar(AssertSqlSafe(statement))
+        .bind(catalog_id)
+        .bind(idempotency_key)
+        .fetch_one(connection)
+        .await
+}
+
+/// Purges receipts older than `keep`, and those of catalogs that are gone, at most `limit` of
+/// them; returns how many.
+pub async fn purge(
+    connection: &mut PgConnection,
+    keep: std::time::Duration,
+    limit: i64,
+) -> sqlx::Result<u64> {
+    let purged = sqlx::query!(
+        r#"delete from tailrace.drop_receipt r using (
+             select catalog_id, idempotency_key from tailrace.drop_receipt o
+             where o.created_at < clock_timestamp() - make_interval(secs => $1)
+                or not exists (select from hog_catalog c where c.catalog_id = o.catalog_id)
+             limit $2) as old
+           where r.catalog_id = old.catalog_id and r.idempotency_key = old.idempotency_key"#,
+        keep.as_secs_f64(),
+        limit
+    )
+    .execute(connection)
+    .await?;
+    Ok(purged.rows_affected())
+}

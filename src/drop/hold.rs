@@ -1,0 +1,101 @@
+//! Holding the commit lock: one transaction, from asking for the lock to COMMIT or rollback.
+//!
+//! What bounds a hold is set in the server before the lock is asked for, so that a client that is
+//! stopped or unplugged while it holds the lock loses it within seconds.
+
+use std::time::{Duration, Instant};
+
+use sqlx::{AssertSqlSafe, Connection, PgConnection, Postgres, Transaction};
+
+use super::request::Limits;
+use crate::catalog::commit_lock;
+use crate::catalog::failure::Failure;
+use crate::catalog::guard::HoldBounds;
+
+/// What holds have cost so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Times {
+    /// From asking for the lock until it was granted or given up; the last try counts.
+    pub wait: Duration,
+    /// How long it was held, tries that were rolled back included.
+    pub hold: Duration,
+}
+
+/// The commit lock of a catalog, held by an open READ COMMITTED transaction.
+pub struct HeldLock<'a> {
+    transaction: Transaction<'a, Postgres>,
+    granted: Instant,
+}
+
+impl<'a> HeldLock<'a> {
+    /// Begins a transaction and takes the lock; `None` if it was not had within
+    /// `limits.lock_timeout`. The session must not be in a transaction.
+    pub async fn take(
+        connection: &'a mut PgConnection,
+        catalog_id: i64,
+        limits: &Limits,
+        times: &mut Times,
+    ) -> sqlx::Result<Option<Self>> {
+        // Explicitly READ COMMITTED: under a stricter default the first statement's snapshot would
+        // hide what is committed while we wait for the lock. Nested loops by index are right for
+        // any size of table; a hash join would read all of it under the lock.
+        let begin = format!(
+            "begin isolation level read committed read write; \
+             set local idle_in_transaction_session_timeout = '5s'; \
+             set local lock_timeout = {}; set local statement_timeout = {}; \
+             set local enable_seqscan = off; set local enable_hashjoin = off; \
+             set local enable_mergejoin = off",
+            millis(limits.lock_timeout),
+            millis(limits.lock_timeout + limits.max_hold),
+        );
+        // Only numbers are put in.
+        let mut transaction = connection.begin_with(AssertSqlSafe(begin)).await?;
+        let asked = Instant::now();
+        let locked = commit_lock::acquire(&mut transaction, catalog_id).await;
+        times.wait = asked.elapsed();
+        match locked {
+            Ok(()) => Ok(Some(HeldLock { transaction, granted: Instant::now() })),
+            Err(error) => {
+                roll_back(transaction).await;
+                match Failure::of(&error) {
+                    Failure::LockNotAvailable => Ok(None),
+                    _ => Err(error),
+                }
+            }
+        }
+    }
+
+    /// The session, inside the transaction.
+    pub fn connection(&mut self) -> &mut PgConnection {
+        &mut self.transaction
+    }
+
+    /// Commits, and lets go of the lock. After an error the outcome is unknown.
+    pub async fn commit(self, times: &mut Times) -> sqlx::Result<()> {
+        let committed = self.transaction.commit().await;
+        times.hold += self.granted.elapsed();
+        committed
+    }
+
+    /// Rolls back, and lets go of the lock.
+    pub async fn release(self, times: &mut Times) {
+        roll_back(self.transaction).await;
+        times.hold += self.granted.elapsed();
+    }
+}
+
+/// The bounds of the statements under the lock.
+pub fn bounds(limits: &Limits) -> HoldBounds {
+    HoldBounds { row_lock_ms: millis(limits.row_lock_timeout), hold_ms: millis(limits.max_hold) }
+}
+
+/// If the connection is broken, the server rolls back by itself.
+async fn roll_back(transaction: Transaction<'_, Postgres>) {
+    if let Err(error) = transaction.rollback().await {
+        tracing::debug!(%error, "a rollback was not answered");
+    }
+}
+
+fn millis(length: Duration) -> i64 {
+    i64::try_from(length.as_millis()).unwrap_or(i64::MAX).clamp(1, i32::MAX.into())
+}

@@ -1,0 +1,372 @@
+//! The execution of an explicit drop: plan outside the lock, receipts and guards inside it, one
+//! write, one receipt, COMMIT.
+//!
+//! What may happen in between is argued in [`crate::drop::commit`]; beyond that, two requests with
+//! one key meet at the commit lock: the second finds the first one's receipt under it, before any
+//! other guard, and is answered from it. The receipt and the drop are one transaction, so a client
+//! that was cut off at any moment learns by a retry what became of its request.
+
+use std::time::Duration;
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::problem::Problem;
+use super::{Bounds, internal};
+use crate::catalog::discovery::{Counts, TupleOfSpec, count_files, files_of};
+use crate::catalog::explicit_guard::{ExplicitQuestion, ExplicitState, look};
+use crate::catalog::failure::Failure;
+use crate::catalog::receipts::{self, NewReceipt, ReceiptRow, RequestedTuple};
+use crate::catalog::tables::{TableIdentity, file_id_counter};
+use crate::catalog::tail::{DropWrite, Written, write_drop};
+use crate::drop::hold::{HeldLock, Times, bounds};
+use crate::events;
+
+/// When a client shall try again that did not get the commit lock, or a row.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Which files go.
+#[derive(Debug, Clone, Copy)]
+pub enum Selection<'a> {
+    /// Those of these tuples.
+    Tuples {
+        /// The tuples.
+        tuples: &'a [TupleOfSpec],
+        /// For each the position of the value by which its files are found.
+        lead: &'a [usize],
+    },
+    /// All of the table.
+    WholeTable,
+}
+
+impl<'a> Selection<'a> {
+    fn tuples(&self) -> &'a [TupleOfSpec] {
+        match self {
+            Self::Tuples { tuples, .. } => tuples,
+            Self::WholeTable => &[],
+        }
+    }
+
+    fn is_whole_table(&self) -> bool {
+        matches!(self, Self::WholeTable)
+    }
+}
+
+/// A request, resolved.
+pub struct Execution<'a> {
+    pub identity: &'a TableIdentity,
+    pub selection: Selection<'a>,
+    pub fingerprint: Vec<u8>,
+    pub default_spec_id: Option<i64>,
+    pub requested: Option<&'a [RequestedTuple]>,
+    pub idempotency_key: Option<Uuid>,
+    pub expected_table_uuid: Option<Uuid>,
+    pub read_snapshot: Option<i64>,
+    pub fence: bool,
+    pub author: &'a str,
+    pub message: &'a str,
+    pub bounds: &'a Bounds,
+}
+
+/// How an execution ended.
+pub enum Done {
+    /// It was carried out; the receipt as it stands in the database.
+    Receipt(ReceiptRow),
+    /// Another request with the same key was there first.
+    Earlier(ReceiptRow),
+    /// It was carried out and has no key, so no receipt.
+    NoReceipt { snapshot_id: i64, schema_version: i64 },
+}
+
+/// What a dry run found.
+pub struct Found {
+    pub head: i64,
+    pub schema_version: i64,
+    pub counts: Counts,
+    pub ended: Vec<(TupleOfSpec, Counts)>,
+}
+
+enum UnderLock {
+    Written { written: Option<Written>, head: i64, schema_version: i64 },
+    HasReceipt,
+}
+
+impl Execution<'_> {
+    /// Counts what would go, with the guards as they are at this moment. No lock is taken.
+    pub async fn dry_run(&self, connection: &mut PgConnection) -> Result<Found, Problem> {
+        let state = look(connection, &self.question(), bounds(&self.bounds.limits))
+            .await
+            .map_err(internal)?;
+        let state = self.guard(state)?;
+        let ended = self.count(connection).await?;
+        let mut counts = Counts::default();
+        ended.iter().for_each(|(_, of_tuple)| counts += *of_tuple);
+        self.check_size(counts.files)?;
+        Ok(Found { head: state.head, schema_version: state.schema_version, counts, ended })
+    }
+
+    /// Carries the request out.
+    pub async fn run(&self, connection: &mut PgConnection) -> Result<Done, Problem> {
+        let TableIdentity { catalog_id, table_id, .. } = *self.identity;
+        if let Some(key) = self.idempotency_key
+            && receipts::used_by_server(connection, catalog_id, key).await.map_err(internal)?
+        {
+            return Err(Problem::Validation(
+                "idempotency_key was used by a commit of the server: make a fresh one".to_owned(),
+            ));
+        }
+        // Read first: a file that is committed after this has an id at or above it.
+        let late_from = file_id_counter(connection, catalog_id)
+            .await
+            .map_err(internal)?
+            .ok_or_else(|| self.dropped())?;
+        let planned = match self.selection {
+            Selection::WholeTable => Vec::new(),
+            Selection::Tuples { tuples, lead } => {
+                let most = self.bounds.max_files.saturating_add(1);
+                files_of(connection, catalog_id, table_id, tuples, lead, most)
+                    .await
+                    .map_err(internal)?
+            }
+        };
+        if planned.len() as i64 > self.bounds.max_files {
+            let ended = self.count(connection).await?;
+            self.check_size(ended.iter().map(|(_, counts)| counts.files).sum())?;
+        }
+        let drop_id = Uuid::new_v4();
+        match self.locked(connection, &planned, late_from, drop_id).await? {
+            UnderLock::HasReceipt => Ok(Done::Earlier(self.receipt(connection).await?)),
+            UnderLock::Written { .. } if self.idempotency_key.is_some() => {
+                Ok(Done::Receipt(self.receipt(connection).await?))
+            }
+            UnderLock::Written { written, head, schema_version } => Ok(Done::NoReceipt {
+                snapshot_id: written.map_or(head, |written| written.snapshot_id),
+                schema_version,
+            }),
+        }
+    }
+
+    /// Takes the commit lock, works under it, commits or rolls back.
+    async fn locked(
+        &self,
+        connection: &mut PgConnection,
+        planned: &[(i64, i32)],
+        late_from: i64,
+        drop_id: Uuid,
+    ) -> Result<UnderLock, Problem> {
+        let mut times = Times::default();
+        let (catalog_id, limits) = (self.identity.catalog_id, &self.bounds.limits);
+        let held =
+            HeldLock::take(connection, catalog_id, limits, &mut times).await.map_err(internal)?;
+        let Some(mut held) = held else {
+            return Err(queue_timeout("the commit lock was not had in time (drop.lock_timeout)"));
+        };
+        let worked = self.under_lock(held.connection(), planned, late_from, drop_id).await;
+        match &worked {
+            Ok(UnderLock::Written { written, head, .. }) => {
+                held.commit(&mut times).await.map_err(internal)?;
+                self.tell(written.as_ref(), *head, &times);
+            }
+            Ok(UnderLock::HasReceipt) | Err(_) => held.release(&mut times).await,
+        }
+        worked
+    }
+
+    /// Three round trips, whatever the number of tuples and files: the guards, the write, the
+    /// receipt.
+    async fn under_lock(
+        &self,
+        connection: &mut PgConnection,
+        planned: &[(i64, i32)],
+        late_from: i64,
+        drop_id: Uuid,
+    ) -> Result<UnderLock, Problem> {
+        let state = look(connection, &self.question(), bounds(&self.bounds.limits))
+            .await
+            .map_err(|error| self.hold_problem(error))?;
+        if state.as_ref().is_some_and(|state| state.has_receipt) {
+            return Ok(UnderLock::HasReceipt);
+        }
+        let state = self.guard(state)?;
+        let write = DropWrite {
+            catalog_id: self.identity.catalog_id,
+            table_id: self.identity.table_id,
+            table_uuid: self.identity.table_uuid,
+            tuples: self.selection.tuples(),
+            planned,
+            late_from: Some(late_from),
+            author: self.author,
+            message: self.message,
+            whole_table: self.selection.is_whole_table(),
+            fence: self.fence,
+            drop_id,
+            policy_revision: None,
+        };
+        let written =
+            write_drop(connection, &write).await.map_err(|error| self.hold_problem(error))?;
+        self.check_size(written.map_or(0, |written| written.counts.files))?;
+        let schema_version = written.map_or(state.schema_version, |written| written.schema_version);
+        if let Some(idempotency_key) = self.idempotency_key {
+            let receipt = NewReceipt {
+                catalog_id: self.identity.catalog_id,
+                idempotency_key,
+                fingerprint: &self.fingerprint,
+                default_spec_id: self.default_spec_id,
+                request: self.requested,
+                head: state.head,
+                schema_version,
+                drop_id: written.map(|_| drop_id),
+            };
+            receipts::write(connection, &receipt)
+                .await
+                .map_err(|error| self.hold_problem(error))?;
+        }
+        Ok(UnderLock::Written { written, head: state.head, schema_version })
+    }
+
+    fn question(&self) -> ExplicitQuestion<'_> {
+        ExplicitQuestion {
+            catalog_id: self.identity.catalog_id,
+            table_id: self.identity.table_id,
+            idempotency_key: self.idempotency_key,
+            tuples: self.selection.tuples(),
+            whole_table: self.selection.is_whole_table(),
+            read_snapshot: self.read_snapshot,
+        }
+    }
+
+    /// The guards, in the contract's words ("Wire conventions").
+    fn guard(&self, state: Option<ExplicitState>) -> Result<ExplicitState, Problem> {
+        let state = state.ok_or_else(|| self.dropped())?;
+        let table = self.table();
+        if state.table_uuid != Some(self.identity.table_uuid) || state.live_as.is_none() {
+            return Err(self.dropped());
+        }
+        if self.expected_table_uuid.is_some_and(|expected| expected != self.identity.table_uuid) {
+            return Err(Problem::TableRecreated { table });
+        }
+        let named = (&self.identity.namespace, &self.identity.table);
+        if state.live_as.as_ref().map(|(namespace, name)| (namespace, name)) != Some(named) {
+            return Err(Problem::CommitConflict(format!("table {table} was renamed meanwhile")));
+        }
+        if !state.is_parquet {
+            return Err(Problem::Validation(format!(
+                "table {table} is not made of parquet files, and has no partitions to drop"
+            )));
+        }
+        if let Some(read_snapshot) = self.read_snapshot {
+            self.guard_read_snapshot(read_snapshot, &state)?;
+        }
+        Ok(state)
+    }
+
+    fn guard_read_snapshot(
+        &self,
+        read_snapshot: i64,
+        state: &ExplicitState,
+    ) -> Result<(), Problem> {
+        let table = self.table();
+        if read_snapshot > state.head {
+            return Err(Problem::Validation(format!(
+                "read_snapshot {read_snapshot} is ahead of the head, {}",
+                state.head
+            )));
+        }
+        if read_snapshot < state.floor {
+            return Err(Problem::Expired(format!(
+                "read_snapshot {read_snapshot} is below the floor, {}",
+                state.floor
+            )));
+        }
+        if state.ddl_since {
+            return Err(Problem::DdlSinceReadSnapshot { table, read_snapshot });
+        }
+        if let Some(snapshot_id) = state.files_since {
+            return Err(Problem::CommitConflict(format!(
+                "files came to the named partitions of {table} in snapshot {snapshot_id}, after read_snapshot {read_snapshot}"
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_size(&self, files: i64) -> Result<(), Problem> {
+        let most = self.bounds.max_files;
+        if files <= most {
+            return Ok(());
+        }
+        Err(Problem::Validation(format!(
+            "the request matches {files} files, and one commit ends at most {most} (drop.max_files): split it"
+        )))
+    }
+
+    async fn count(
+        &self,
+        connection: &mut PgConnection,
+    ) -> Result<Vec<(TupleOfSpec, Counts)>, Problem> {
+        let Selection::Tuples { tuples, lead } = self.selection else { return Ok(Vec::new()) };
+        let TableIdentity { catalog_id, table_id, .. } = *self.identity;
+        let counts =
+            count_files(connection, catalog_id, table_id, tuples, lead).await.map_err(internal)?;
+        Ok(counts
+            .into_iter()
+            .filter_map(|(at, counts)| {
+                Some((tuples.get(usize::try_from(at).ok()?)?.clone(), counts))
+            })
+            .collect())
+    }
+
+    async fn receipt(&self, connection: &mut PgConnection) -> Result<ReceiptRow, Problem> {
+        let key = self.idempotency_key.ok_or(Problem::Internal)?;
+        receipts::find(connection, self.identity.catalog_id, key)
+            .await
+            .map_err(internal)?
+            .ok_or(Problem::Internal)
+    }
+
+    fn hold_problem(&self, error: sqlx::Error) -> Problem {
+        match Failure::of(&error) {
+            Failure::LockNotAvailable => queue_timeout(
+                "somebody else has locked rows of the named partitions (drop.row_lock_timeout)",
+            ),
+            Failure::StatementCancelled => {
+                queue_timeout("the drop took longer than drop.max_hold and was rolled back whole")
+            }
+            _ => internal(error),
+        }
+    }
+
+    fn table(&self) -> String {
+        format!("{}.{}", self.identity.namespace, self.identity.table)
+    }
+
+    fn dropped(&self) -> Problem {
+        Problem::TableDropped { table: self.table() }
+    }
+
+    fn tell(&self, written: Option<&Written>, head: i64, times: &Times) {
+        let TableIdentity { catalog, namespace, table, .. } = self.identity;
+        let counts = written.map(|written| written.counts).unwrap_or_default();
+        tracing::info!(
+            event = events::EXPLICIT_DROP,
+            catalog,
+            namespace,
+            table,
+            committed = written.is_some(),
+            snapshot_id = written.map_or(head, |written| written.snapshot_id),
+            tuples = self.selection.tuples().len(),
+            whole_table = self.selection.is_whole_table(),
+            author = self.author,
+            files_ended = counts.files,
+            delete_files_ended = counts.delete_files,
+            records = counts.records,
+            bytes = counts.bytes,
+            lock_wait_ms = times.wait.as_secs_f64() * 1e3,
+            lock_hold_ms = times.hold.as_secs_f64() * 1e3,
+            "Partitions were dropped as somebody asked for it"
+        );
+    }
+}
+
+fn queue_timeout(reason: &str) -> Problem {
+    Problem::CommitQueueTimeout { reason: reason.to_owned(), retry_after: RETRY_AFTER }
+}

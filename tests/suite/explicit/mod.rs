@@ -1,0 +1,3 @@
+//! The explicit drop.
+
+mod basics;
