@@ -4,13 +4,23 @@ use std::time::Duration;
 
 use sqlx::PgConnection;
 
-/// Purges rows that name a table or a catalog which is gone, and history older than
-/// `history_keep`.
+use super::receipts;
+
+/// Receipts are purged in batches of this many rows, and at most so many batches a pass.
+const BATCH: i64 = 1_000;
+const BATCHES: usize = 20;
+
+/// Purges rows that name a table or a catalog which is gone, history older than
+/// `history_keep`, and receipts older than `receipt_keep`.
 ///
 /// A table that was replaced keeps its rows until the server has retired it: they mean nothing
 /// by then, but tell that a policy was left behind. (`replaced_table_id` is read through
 /// `to_jsonb`, for servers before V14 lack it.)
-pub async fn purge(connection: &mut PgConnection, history_keep: Duration) -> sqlx::Result<()> {
+pub async fn purge(
+    connection: &mut PgConnection,
+    history_keep: Duration,
+    receipt_keep: Duration,
+) -> sqlx::Result<()> {
     sqlx::query!(
         r#"delete from tailrace.policy x where not exists (
              select from hog_table t
@@ -49,7 +59,12 @@ pub async fn purge(connection: &mut PgConnection, history_keep: Duration) -> sql
            where dropped_at < clock_timestamp() - make_interval(secs => $1)"#,
         history_keep.as_secs_f64()
     )
-    .execute(connection)
+    .execute(&mut *connection)
     .await?;
+    for _ in 0..BATCHES {
+        if receipts::purge(connection, receipt_keep, BATCH).await? < BATCH.unsigned_abs() {
+            break;
+        }
+    }
     Ok(())
 }

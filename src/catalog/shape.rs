@@ -21,7 +21,7 @@ pub struct Column {
 }
 
 /// The live columns and the live partition spec of a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TableShape {
     /// Every live column, nested ones included.
     pub columns: Vec<Column>,

@@ -1,6 +1,7 @@
 //! The command line: one file per command. Results go to stdout, the log to stderr.
 
 mod config;
+mod drop;
 mod health;
 mod migrate;
 pub(crate) mod plan;
@@ -55,6 +56,8 @@ enum Command {
     /// Set, show and unset the policies of tables.
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
+    /// Drop an enumerated list of partitions in one commit.
+    Drop(drop::DropArgs),
     /// Bring tailrace's own schema up to date.
     Migrate,
     /// Tell whether the daemon on this host is alive, for probes. Never asks the database.
@@ -149,6 +152,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Run => run::run(config).await,
         Command::Sweep(args) => sweep::run(&config, &args).await,
         Command::Plan(args) => plan::run(&config, &args).await,
+        Command::Drop(args) => drop::run(&config, &args).await,
         Command::Policy(command) => policy::run(&config, &command).await,
         Command::Migrate => migrate::run(&config).await,
         Command::Health => health::run(&config),

@@ -305,7 +305,7 @@ fn show(listed: &[Listed], output: Output) -> anyhow::Result<u8> {
 }
 
 /// Who is at the keyboard, as far as the session tells.
-fn session_user() -> String {
+pub fn session_user() -> String {
     ["SUDO_USER", "USER", "LOGNAME"]
         .iter()
         .find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()))

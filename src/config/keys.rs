@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::choices::{LogFilter, LogFormat, Oversize};
 use super::database_url::DatabaseUrl;
 use super::texts::{Cron, SchemaName};
-use super::types::{Accepts, Count, DAY, MINUTE, SECOND, Share, Span};
+use super::types::{Accepts, Count, DAY, HOUR, MINUTE, SECOND, Share, Span};
 
 /// What stands in the place of a value that nobody gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,8 +122,16 @@ settings! {
         lock_duty: Share = Default(0.2),
     }
 
-    /// What bounds the hold of the commit lock, enforced by Postgres.
+    /// What bounds the hold of the commit lock, enforced by Postgres; and the explicit drop.
     Drop = "drop" {
+        /// How long an explicit drop or truncate waits for the catalog's commit lock. (A pass
+        /// waits for sweep.lock_timeout.)
+        lock_timeout: Span<1, MINUTE> = Default("10s"),
+        /// An explicit drop or truncate of more files than this is refused.
+        max_files: Count<1, 1_000_000> = Default(100000),
+        /// How long the receipt of an explicit drop is kept: a retry with the same key gets
+        /// the first answer again for so long.
+        receipt_retention: Span<HOUR, { 365 * DAY }> = Default("7d"),
         /// How long a drop waits for a row that somebody else has locked; its tuple is then
         /// busy, and the others go on. At most max_hold.
         row_lock_timeout: Span<1, { 30 * SECOND }> = Default("500ms"),

@@ -22,6 +22,8 @@ use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::receipts::{self, ReceiptRow, RequestedTuple};
 use crate::catalog::shape::{spec_book, table_shape};
 use crate::catalog::tables::{TableIdentity, catalogs, find_live_table};
+use crate::config::Config;
+use crate::events;
 
 /// What bounds an explicit drop.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +32,20 @@ pub struct Bounds {
     pub limits: crate::drop::Limits,
     /// `drop.max_files`: more files than this are not ended in one commit.
     pub max_files: i64,
+}
+
+impl Bounds {
+    /// The bounds that the configuration has.
+    pub fn from_config(config: &Config) -> Self {
+        Bounds {
+            limits: crate::drop::Limits {
+                lock_timeout: config.drop.lock_timeout.get(),
+                row_lock_timeout: config.drop.row_lock_timeout.get(),
+                max_hold: config.drop.max_hold.get(),
+            },
+            max_files: i64::try_from(config.drop.max_files.get()).unwrap_or(i64::MAX),
+        }
+    }
 }
 
 /// Drops the partitions of the body in one commit, or says what a dry run would.
@@ -246,6 +262,6 @@ async fn live_table(
 
 /// What the database said is for our log and not for the caller.
 pub fn internal(error: sqlx::Error) -> Problem {
-    tracing::error!(event = crate::events::REQUEST_FAILED, error = %error, "The database failed a request");
+    tracing::error!(event = events::REQUEST_FAILED, error = %error, "The database failed a request");
     Problem::Internal
 }

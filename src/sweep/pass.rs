@@ -57,7 +57,7 @@ pub async fn run_pass(
     let mut control = database.session().await?;
     let now = read_clock(&mut control).await?;
     let all = catalogs(&mut control).await?;
-    purge(&mut control, settings.history_keep).await?;
+    purge(&mut control, settings.history_keep, settings.receipt_keep).await?;
     close(control).await;
 
     tracing::info!(

@@ -23,6 +23,8 @@ pub struct Settings {
     pub min_keep: Duration,
     /// How long our history is kept.
     pub history_keep: Duration,
+    /// How long receipts of explicit drops are kept.
+    pub receipt_keep: Duration,
 }
 
 impl Settings {
@@ -44,6 +46,7 @@ impl Settings {
             max_values: config.discovery.max_values.get() as i64,
             min_keep: config.guard.min_keep.get(),
             history_keep: config.history.keep.get(),
+            receipt_keep: config.drop.receipt_retention.get(),
         }
     }
 }
