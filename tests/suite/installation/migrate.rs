@@ -1,7 +1,10 @@
 //! `tailrace migrate`, and what the other commands say without it.
 
-use anyhow::Result;
+use std::process::Stdio;
+
+use anyhow::{Context, Result};
 use tailrace::demo::lake::{Field, NewFile};
+use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::support::TestDatabase;
 
@@ -134,5 +137,40 @@ async fn every_server_version_can_be_migrated() -> Result<()> {
         assert_eq!(database.ran(&["migrate"]).await?.code, 0, "V{version}");
         assert_eq!(database.lake.dump().await?, before, "V{version}");
     }
+    Ok(())
+}
+
+/// A daemon that may not migrate waits for somebody who does, and says what it waits for.
+#[tokio::test]
+async fn a_daemon_that_may_not_migrate_says_so_and_stays_up() -> Result<()> {
+    let database = fresh().await?;
+    let folder = tempfile::tempdir()?;
+    let mut daemon = tokio::process::Command::new(env!("CARGO_BIN_EXE_tailrace"))
+        .arg("run")
+        .env_clear()
+        .env("TAILRACE__DATABASE__URL", database.url())
+        .env("TAILRACE__DATABASE__MIGRATE_ON_START", "false")
+        .env("TAILRACE__HEALTH__FILE", folder.path().join("health.json"))
+        .env("TAILRACE__LOG__FORMAT", "json")
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut lines = BufReader::new(daemon.stderr.take().context("a pipe")?).lines();
+    let mut failed = None;
+    while let (None, Some(line)) = (&failed, lines.next_line().await?) {
+        let line: serde_json::Value = serde_json::from_str(&line)?;
+        failed = (line["event"] == "pass_failed").then_some(line);
+    }
+    let failed = failed.context("a pass that failed")?;
+    assert!(failed["error"].as_str().is_some_and(|why| why.contains("run `tailrace migrate`")));
+    assert_eq!(daemon.try_wait()?, None);
+    let ours =
+        database.text("SELECT count(*) FROM pg_namespace WHERE nspname = 'tailrace'").await?;
+    assert_eq!(ours.as_deref(), Some("0"));
+    let pid = daemon.id().context("a process")?.to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status()?.success());
+    while lines.next_line().await?.is_some() {}
+    assert_eq!(daemon.wait().await?.code(), Some(0));
     Ok(())
 }
