@@ -63,7 +63,7 @@ async fn a_field_that_is_no_time_field_is_refused_with_the_fields_there_are() ->
     );
     for field in ["", "day(at", "a b"] {
         let ran = database.ran(&set("events.raw", field, "7d")).await?;
-        assert_eq!(ran.code, 1, "{field}");
+        assert_eq!(ran.code, 2, "{field}");
         assert!(ran.err.contains("is neither a column"), "{}", ran.err);
     }
     let count = database.text("SELECT count(*) FROM tailrace.policy").await?;
@@ -132,7 +132,7 @@ async fn a_keep_that_is_no_exact_length_is_refused_with_a_hint() -> Result<()> {
         ),
     ] {
         let ran = database.ran(&set("events.raw", "at", keep)).await?;
-        assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{keep}");
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{keep}");
         assert_eq!(ran.err, format!("tailrace: {words}\n"));
     }
     let count = database.text("SELECT count(*) FROM tailrace.policy").await?;
@@ -141,7 +141,7 @@ async fn a_keep_that_is_no_exact_length_is_refused_with_a_hint() -> Result<()> {
     let lower = [("TAILRACE__GUARD__MIN_KEEP", "30m")];
     assert_eq!(database.ran_with(&set("events.raw", "at", "30m"), &lower).await?.code, 0);
     let higher = [("TAILRACE__GUARD__MIN_KEEP", "2d")];
-    assert_eq!(database.ran_with(&set("events.raw", "at", "47h"), &higher).await?.code, 1);
+    assert_eq!(database.ran_with(&set("events.raw", "at", "47h"), &higher).await?.code, 2);
     assert_eq!(database.ran_with(&set("events.raw", "at", "48h"), &higher).await?.code, 0);
     Ok(())
 }
