@@ -59,10 +59,14 @@ async fn migrate_in(connection: &mut PgConnection, schema: &str) -> anyhow::Resu
         if !has_schema {
             migrator.create_schema("tailrace");
         }
-        // Another replica may be at work; a migration itself may take its time.
-        sqlx::raw_sql("set lock_timeout = '60s'; set statement_timeout = '10min'")
-            .execute(&mut *connection)
-            .await?;
+        // Another replica may be at work; a migration itself may take its time; that the ledger
+        // is there already is no news.
+        sqlx::raw_sql(
+            "set lock_timeout = '60s'; set statement_timeout = '10min'; \
+             set client_min_messages = 'warning'",
+        )
+        .execute(&mut *connection)
+        .await?;
         migrator.run_direct(None, &mut *connection, false).await.map_err(explain)?;
     }
     record_schema(connection, schema).await?;

@@ -201,12 +201,21 @@ impl Judge {
                 .filter(|spec| spec.keys == tuple.keys)
                 .and_then(|spec| spec.display.get(position).copied().flatten());
             match (field, value) {
-                (Some(transform), value) => transform.display(value.as_deref()),
-                (None, Some(value)) => value.clone(),
+                (Some(transform), value) => shortened(&transform.display(value.as_deref())),
+                (None, Some(value)) => shortened(value),
                 (None, None) => "null".to_owned(),
             }
         });
         values.collect::<Vec<_>>().join(" / ")
+    }
+}
+
+/// A text of any length as a line can hold it.
+pub fn shortened(text: &str) -> String {
+    const SHOWN: usize = 80;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

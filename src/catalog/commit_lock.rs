@@ -44,6 +44,14 @@ pub async fn try_lease(connection: &mut PgConnection, catalog_id: i64) -> sqlx::
         .await
 }
 
+/// Gives the lease back. Without it the lease ends with the session too, but only once the
+/// server has noticed that the session is over, and whoever asks before is told that it is held.
+pub async fn release_lease(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(r#"select pg_advisory_unlock($1) as "released!""#, lease_key(catalog_id))
+        .fetch_one(connection)
+        .await
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

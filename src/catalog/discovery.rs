@@ -155,6 +155,16 @@ pub async fn scan_live(
     set_statement_timeout(connection, Duration::from_secs(60)).await.and(outcome)
 }
 
+/// Whether this server has hog_file_partition_value_lookup, which came with V23; without it a
+/// partition's files are found by reading the table's.
+pub async fn has_lookup_index(connection: &mut PgConnection) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select to_regclass('hog_file_partition_value_lookup') is not null as "there!""#
+    )
+    .fetch_one(connection)
+    .await
+}
+
 /// The distinct texts at a key index, over the whole catalog, in text order; at most `limit`.
 ///
 /// A loose scan: one descent of hog_file_partition_value_lookup per distinct text, however many

@@ -199,7 +199,7 @@ pub async fn spec_book(
 /// Copies every spec of the catalog's tables, and the types of their source columns, that we
 /// have no copy of yet. Writes nothing where nothing is new.
 ///
-/// All tables, not only those with a policy: a policy that is set later must know the specs
+/// All tables that are not dropped, not only those with a policy: a policy that is set later must know the specs
 /// that the server has deleted by then.
 pub async fn copy_specs(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
     sqlx::query!(
@@ -212,6 +212,9 @@ pub async fn copy_specs(connection: &mut PgConnection, catalog_id: i64) -> sqlx:
            from hog_partition_spec s
            left join hog_partition_field f using (catalog_id, table_id, spec_id)
            where s.catalog_id = $1
+             and not exists (select from hog_table t
+                             where t.catalog_id = s.catalog_id and t.table_id = s.table_id
+                               and t.dropped_snapshot is not null)
            group by s.catalog_id, s.table_id, s.spec_id
            on conflict do nothing"#,
         catalog_id
@@ -225,6 +228,9 @@ pub async fn copy_specs(connection: &mut PgConnection, catalog_id: i64) -> sqlx:
            join hog_column c on c.catalog_id = f.catalog_id and c.table_id = f.table_id
                             and c.field_id = f.source_field_id
            where f.catalog_id = $1
+             and not exists (select from hog_table d
+                             where d.catalog_id = f.catalog_id and d.table_id = f.table_id
+                               and d.dropped_snapshot is not null)
              and not exists (select from tailrace.source_column_type t
                              where t.catalog_id = c.catalog_id and t.table_id = c.table_id
                                and t.field_id = c.field_id and t.col_type = c.col_type)

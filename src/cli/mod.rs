@@ -19,6 +19,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use crate::catalog::connect::{Database, close};
 use crate::config::{Config, LoadOptions};
 use crate::installation;
+use crate::policy::field::FieldError;
+use crate::policy::keep::KeepError;
 use crate::sweep::Scope;
 use crate::telemetry;
 
@@ -168,9 +170,16 @@ fn finish(result: anyhow::Result<u8>) -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::from(DONE),
         Err(error) => {
             eprintln!("tailrace: {error:#}");
-            ExitCode::from(FAILED)
+            ExitCode::from(if is_usage(&error) { USAGE } else { FAILED })
         }
     }
+}
+
+/// Arguments that no table could make right.
+fn is_usage(error: &anyhow::Error) -> bool {
+    let malformed_field =
+        matches!(error.downcast_ref::<FieldError>(), Some(FieldError::Malformed(_)));
+    malformed_field || error.is::<KeepError>()
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

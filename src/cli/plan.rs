@@ -11,6 +11,7 @@ use crate::sweep::plan::Health;
 use crate::sweep::plan_report::{PlanReport, TablePlanReport};
 use crate::sweep::planning::plan_all;
 use crate::sweep::report::PartitionReport;
+use crate::window::shortened;
 
 #[derive(Debug, clap::Args)]
 pub struct PlanArgs {
@@ -86,7 +87,7 @@ pub fn table_text(table: &TablePlanReport) -> String {
             let spec = sample.spec_id.map_or("none".to_owned(), |spec_id| spec_id.to_string());
             text.push_str(&format!(
                 "      spec {spec}, {}: {}\n",
-                serde_json::to_string(&sample.partition_values).unwrap_or_default(),
+                shortened(&serde_json::to_string(&sample.partition_values).unwrap_or_default()),
                 counted(sample.files, "file")
             ));
         }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use sqlx::{Connection, PgConnection};
 
-use crate::catalog::commit_lock::try_lease;
+use crate::catalog::commit_lock::{release_lease, try_lease};
 use crate::catalog::connect::{Database, close};
 
 /// How long the lease of a session that broke may outlive it: the server needs a moment to see
@@ -64,8 +64,12 @@ impl<'a> LeasedSession<'a> {
         Ok(())
     }
 
-    /// Ends the session, and the lease with it.
-    pub async fn close(self) {
+    /// Gives the lease back, so that it is free when this returns, and ends the session.
+    pub async fn close(mut self) {
+        if let Err(error) = release_lease(&mut self.connection, self.catalog_id).await {
+            // A broken session; its lease goes with it.
+            tracing::debug!(%error, "the lease could not be given back");
+        }
         close(self.connection).await;
     }
 }

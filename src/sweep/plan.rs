@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::time::Duration;
 
 use serde::Serialize;
 use sqlx::PgConnection;
 
 use super::settings::Settings;
 use crate::catalog::discovery::{
-    Counts, FoundTuple, TupleOfSpec, distinct_texts, scan_live, tuples_with_text,
+    Counts, FoundTuple, TupleOfSpec, distinct_texts, has_lookup_index, scan_live, tuples_with_text,
 };
 use crate::catalog::shape::spec_book;
 use crate::catalog::tables::TableIdentity;
@@ -19,6 +20,10 @@ use crate::window::{Judge, KeptReason, Retention, StoredTuple, Verdict};
 /// Why a packed table is left alone.
 pub const NOT_PARQUET: &str =
     "the table is not made of parquet files, and has no partitions to drop";
+
+/// A server without the lookup index leaves no way but to read the table's live files, and those
+/// take what they take.
+const WITHOUT_INDEX: Duration = Duration::from_secs(600);
 
 /// How many samples of each kind of kept files are shown.
 pub const SAMPLES: usize = 5;
@@ -160,11 +165,13 @@ pub async fn plan_table(
         Retention { source_field_id: policy.source_field_id, keep: policy.keep.length(), now };
     let judge = Judge::new(&book, retention);
     let mut sorter = Sorter::new(&judge);
+    let limit = match has_lookup_index(connection).await? {
+        true => settings.count_timeout,
+        false => WITHOUT_INDEX,
+    };
     let complete =
-        scan_live(connection, table.catalog_id, table.table_id, settings.count_timeout, |found| {
-            sorter.add(found)
-        })
-        .await?;
+        scan_live(connection, table.catalog_id, table.table_id, limit, |found| sorter.add(found))
+            .await?;
     let (mut sorter, census_is_complete) = if complete {
         (sorter, true)
     } else {

@@ -1,1 +1,6 @@
-//! x
+//! Our own schema: how it comes to be, who may bring it, and what it leaves alone.
+
+mod migrate;
+mod objects;
+mod roles;
+mod schemas;

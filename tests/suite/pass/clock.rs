@@ -59,22 +59,26 @@ async fn no_setting_of_the_database_or_the_role_changes_a_plan_or_a_pass() -> Re
     for at in NIGHTS {
         expected.push(database.ran(&["plan", "--at", at, "--output", "json"]).await?.out);
     }
-    database
-        .sql(
-            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = ''Pacific/Kiritimati''',
-               current_database());
-             EXECUTE format('ALTER DATABASE %I SET datestyle = ''SQL, DMY''', current_database());
-             EXECUTE format('ALTER DATABASE %I SET intervalstyle = ''iso_8601''',
-               current_database());
-             EXECUTE format('ALTER DATABASE %I SET extra_float_digits = -15', current_database());
-             EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = ''serializable''',
-               current_database());
-             END $$",
-        )
-        .await?;
-    for (at, expected) in NIGHTS.iter().zip(&expected) {
-        let ran = database.ran(&["plan", "--at", at, "--output", "json"]).await?;
-        assert_eq!(&ran.out, expected, "at {at}");
+    let settings = [
+        ("DATABASE %I", "Pacific/Kiritimati", "SQL, DMY", "serializable"),
+        ("ROLE postgres IN DATABASE %I", "America/Los_Angeles", "German", "repeatable read"),
+    ];
+    for (whose, zone, style, isolation) in settings {
+        for (name, value) in [
+            ("timezone", zone),
+            ("datestyle", style),
+            ("intervalstyle", "iso_8601"),
+            ("extra_float_digits", "-15"),
+            ("default_transaction_isolation", isolation),
+        ] {
+            let set = format!("ALTER {whose} SET {name} = ''{value}''");
+            let run = format!("DO $$ BEGIN EXECUTE format('{set}', current_database()); END $$");
+            database.sql(&run).await?;
+        }
+        for (at, expected) in NIGHTS.iter().zip(&expected) {
+            let ran = database.ran(&["plan", "--at", at, "--output", "json"]).await?;
+            assert_eq!(&ran.out, expected, "{zone} at {at}");
+        }
     }
     let swept = database.sweep().await?;
     assert_eq!(swept.failures(), 0, "{swept:?}");
@@ -125,10 +129,10 @@ async fn sixty_seconds_are_the_tolerance() -> Result<()> {
         let database = TestDatabase::new().await?;
         let catalog = database.catalog("lake").await?;
         let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;
-        table.append(vec![NewFile::of(["18000"])]).await?;
         database.govern(&table, "day(at)", "7d").await?;
         let mut report;
         loop {
+            table.append(vec![NewFile::of(["18000"])]).await?;
             let head = catalog.head().await?;
             let time = chrono::Utc::now() + chrono::Duration::milliseconds(seconds);
             catalog.backdate_snapshot(head, time).await?;

@@ -1,1 +1,8 @@
-//! x
+//! Policies: the commands, the table property, and what happens to them when tables go.
+
+mod binding;
+mod commands;
+mod incarnations;
+mod properties;
+mod refusals;
+mod unset;

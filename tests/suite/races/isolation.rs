@@ -1,10 +1,16 @@
 //! Roles whose defaults would break a naive drop.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use sqlx::AssertSqlSafe;
-use tailrace::catalog::connect::Database;
+use tailrace::catalog::connect::{Database, close};
+use tailrace::catalog::discovery::{Counts, TupleOfSpec};
+use tailrace::catalog::tables::TableIdentity;
+use tailrace::drop::{DropOutcome, DropRequest, drop_tuples};
 use tailrace::sweep::report::Outcome;
 use tailrace::sweep::{Scope, run_pass};
+use tailrace::window::StoredTuple;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::gate::in_order;
@@ -68,6 +74,47 @@ async fn a_late_file_goes_whatever_the_roles_defaults_are() -> Result<()> {
         assert_eq!(texts(only(report)), [(days_ago(9), 1), (days_ago(8), 2)], "{default:?}");
         assert_eq!(scene.live().await?, [scene.files[0]], "{default:?}");
         whole::drops(&scene.catalog, scene.table.table_id).await?;
+        forget_role(&scene, &database).await?;
+    }
+    Ok(())
+}
+
+/// A pass would hide that a commit failed for its isolation, for it tries again. Here is the one
+/// commit itself, and its wait.
+#[tokio::test]
+async fn a_late_file_costs_no_second_try() -> Result<()> {
+    for default in DEFAULTS {
+        let scene = Scene::new(&[0, 8]).await?;
+        let database = as_role(&scene, default).await?;
+        let table = TableIdentity {
+            catalog_id: scene.catalog.catalog_id,
+            catalog: "lake".to_owned(),
+            table_id: scene.table.table_id,
+            table_uuid: scene.table.table_uuid,
+            namespace: "events".to_owned(),
+            table: "raw".to_owned(),
+        };
+        let tuple = StoredTuple { keys: vec![0], values: vec![Some(days_ago(8))] };
+        let request = DropRequest {
+            table: &table,
+            tuples: &[TupleOfSpec { spec_id: 1, tuple }],
+            lead: &[0],
+            policy: None,
+            most_files: None,
+            author: "tailrace",
+            message: "one commit",
+        };
+        let mut session = database.session().await?;
+        let limits = patient().limits;
+        let commit = async { anyhow::Ok(drop_tuples(&mut session, &request, &limits).await) };
+        let late = scene.table.append(vec![file(8)]);
+        let (late, attempt) = in_order(&scene.catalog, late, commit).await?;
+        let DropOutcome::Dropped(receipt) = attempt.result? else { panic!("{default:?}") };
+        assert_eq!(receipt.snapshot_id, late.snapshot_id + 1, "{default:?}");
+        let counts = Counts { files: 2, delete_files: 0, records: 20, bytes: 200 };
+        assert_eq!((receipt.counts, &receipt.per_tuple[..]), (counts, &[counts][..]));
+        assert!(attempt.lock_wait > Duration::ZERO && attempt.lock_hold > Duration::ZERO);
+        close(session).await;
         forget_role(&scene, &database).await?;
     }
     Ok(())

@@ -3,8 +3,8 @@
 
 mod between;
 mod cut_off;
-// mod daemon;
-// mod daemon_database;
+mod daemon;
+mod daemon_database;
 mod gone;
 mod hydrator;
 mod isolation;

@@ -28,9 +28,10 @@ async fn a_stopped_process_frees_the_commit_lock_within_seconds() -> Result<()> 
     let (scene, held) = scene_with_a_held_row().await?;
     let head = scene.catalog.head().await?;
     // The wait for the held row is where it can be caught with the lock in its hands.
-    let run = scene
-        .database
-        .start(&["sweep", "--output", "json"], &[("TAILRACE__DROP__ROW_LOCK_TIMEOUT", "8s")])?;
+    let run = scene.database.start(
+        &["sweep", "--output", "json"],
+        &[("TAILRACE__DROP__ROW_LOCK_TIMEOUT", "8s"), ("TAILRACE__SWEEP__LOCK_DUTY", "1.0")],
+    )?;
     caught_at_a_row(&scene.catalog).await?;
     run.signal("STOP").await?;
     until("the process stands still", async || Ok(run.state().await? == 'T')).await?;

@@ -1,7 +1,7 @@
 //! Tables with policies, and what a plan or a pass says of them, in few words.
 
 use anyhow::{Context, Result, bail, ensure};
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use sqlx::AssertSqlSafe;
 use tailrace::catalog::connect::close;
 use tailrace::catalog::shape::table_shape;
 use tailrace::catalog::tables::{LiveTable, catalogs, live_tables};
@@ -171,11 +171,6 @@ impl TestDatabase {
     pub async fn rows(&self, query: &str) -> Result<Vec<String>> {
         let statement = format!("SELECT to_jsonb(q)::text FROM ({query}) AS q");
         Ok(sqlx::query_scalar(AssertSqlSafe(statement)).fetch_all(self.lake.pool()).await?)
-    }
-
-    /// A session of its own, for what a pool would hand on to others.
-    pub async fn connection(&self) -> Result<PgConnection> {
-        Ok(PgConnection::connect(&self.url()).await?)
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use super::TestDatabase;
 
 /// Far longer than anything that is waited for.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A run of the program. It is killed when this is dropped.
 pub struct Running {
@@ -113,11 +113,8 @@ impl Running {
             lines.iter().filter(|line| line["event"].as_str() == Some(name)).count() >= times
         });
         let seen = tokio::time::timeout(PATIENCE, told).await.map(|seen| seen.is_ok());
-        ensure!(
-            matches!(seen, Ok(true)),
-            "{times} times {name} did not come: {:?}",
-            *self.log.borrow()
-        );
+        let last: Vec<_> = self.log.borrow().iter().rev().take(5).cloned().collect();
+        ensure!(matches!(seen, Ok(true)), "{times} times {name} did not come; last: {last:?}");
         Ok(())
     }
 

@@ -1,0 +1,236 @@
+//! What a role needs to be granted, and nothing more.
+
+use anyhow::{Context, Result};
+use tailrace::catalog::connect::Database;
+use tailrace::demo::lake::{Field, NewFile, Table};
+use tailrace::sweep::report::Outcome;
+use tailrace::sweep::{Scope, run_pass};
+use tokio_util::sync::CancellationToken;
+
+use crate::support::TestDatabase;
+use crate::support::governed::Ran;
+use crate::support::program::settings;
+
+/// The rights of the role that runs the daemon and its commands, after another has migrated.
+const RUNTIME: [(&str, &str); 24] = [
+    ("USAGE", "SCHEMA public"),
+    ("SELECT", "hog_catalog"),
+    ("UPDATE (last_snapshot_id)", "hog_catalog"),
+    ("SELECT", "hog_namespace"),
+    ("SELECT", "hog_table"),
+    ("SELECT", "hog_table_version"),
+    ("SELECT", "hog_column"),
+    ("SELECT", "hog_partition_spec"),
+    ("SELECT", "hog_partition_field"),
+    ("SELECT", "hog_file_partition_value"),
+    ("SELECT", "hog_data_file"),
+    ("UPDATE (end_snapshot)", "hog_data_file"),
+    ("SELECT", "hog_delete_file"),
+    ("UPDATE (end_snapshot)", "hog_delete_file"),
+    ("SELECT, INSERT", "hog_snapshot"),
+    ("INSERT", "hog_snapshot_change"),
+    ("USAGE", "SCHEMA tailrace"),
+    ("SELECT", "tailrace.schema_migration"),
+    ("SELECT", "tailrace.installation"),
+    ("SELECT, INSERT, UPDATE, DELETE", "tailrace.policy"),
+    ("USAGE", "SEQUENCE tailrace.policy_revision"),
+    ("SELECT, INSERT, DELETE", "tailrace.spec_copy"),
+    ("SELECT, INSERT, DELETE", "tailrace.source_column_type"),
+    ("SELECT, INSERT, DELETE", "tailrace.drop_history"),
+];
+
+/// A role that may log in and nothing else; roles are the server's, so the name is the test's.
+struct Role<'a> {
+    name: String,
+    database: &'a TestDatabase,
+}
+
+impl<'a> Role<'a> {
+    async fn new(database: &'a TestDatabase) -> Result<Self> {
+        let own = database.text("SELECT current_database()").await?.context("a name")?;
+        let name = format!("runtime_{own}");
+        database
+            .sql(&format!(
+                "DROP ROLE IF EXISTS {name}; CREATE ROLE {name} LOGIN;
+                 REVOKE ALL ON SCHEMA public FROM PUBLIC"
+            ))
+            .await?;
+        Ok(Role { name, database })
+    }
+
+    async fn change(&self, verb: &str, (rights, object): (&str, &str)) -> Result<()> {
+        let to = if verb == "GRANT" { "TO" } else { "FROM" };
+        self.database.sql(&format!("{verb} {rights} ON {object} {to} {}", self.name)).await
+    }
+
+    async fn grant_all(&self) -> Result<()> {
+        for right in RUNTIME {
+            self.change("GRANT", right).await?;
+        }
+        Ok(())
+    }
+
+    fn session(&self) -> Database {
+        let database = self.database.tailrace();
+        Database { options: database.options.username(&self.name), ..database }
+    }
+
+    async fn ran(&self, args: &[&str]) -> Result<Ran> {
+        let url = self.database.url().replace("//postgres@", &format!("//{}@", self.name));
+        self.database.ran_with(args, &[("TAILRACE__DATABASE__URL", &url)]).await
+    }
+
+    /// Before the database goes: what the role may in it would keep the role.
+    async fn end(self) -> Result<()> {
+        self.database.sql(&format!("DROP OWNED BY {0}; DROP ROLE {0}", self.name)).await
+    }
+}
+
+async fn a_table(database: &TestDatabase) -> Result<Table> {
+    let catalog = database.catalog("lake").await?;
+    let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;
+    let ids = table.append(vec![NewFile::of(["18000"]), NewFile::of(["99999"])]).await?.file_ids;
+    table.register_vector(ids[0], 1, None).await?;
+    Ok(table)
+}
+
+#[tokio::test]
+async fn these_grants_are_enough_for_every_command() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let table = a_table(&database).await?;
+    table.set_property("partition_retention", Some(r#"{"field":"at","keep":"30000d"}"#)).await?;
+    let role = Role::new(&database).await?;
+    role.grant_all().await?;
+    for (args, code) in [
+        (vec!["migrate"], 0),
+        (vec!["sweep"], 0),
+        (vec!["policy", "set", "lake", "events.raw", "--field", "at", "--keep", "7d"], 0),
+        (vec!["policy", "set", "lake", "events.raw", "--field", "at", "--keep", "8d"], 0),
+        (vec!["policy", "list"], 0),
+        (vec!["policy", "get", "lake", "events.raw"], 0),
+        (vec!["plan"], 0),
+        (vec!["sweep", "--output", "json"], 0),
+        (vec!["policy", "unset", "lake", "events.raw"], 1),
+        (vec!["policy", "unset", "lake", "events.raw", "--yes"], 0),
+    ] {
+        let ran = role.ran(&args).await?;
+        assert_eq!(ran.code, code, "{args:?}: {ran:?}");
+    }
+    let ended = table.all_files().await?;
+    assert_eq!(ended.iter().filter(|file| file.end_snapshot.is_some()).count(), 1);
+    let vectors = table.all_vectors().await?;
+    assert_eq!(vectors[0].end_snapshot, ended[0].end_snapshot);
+    // The property's end and the notes on a bad one are written too.
+    table.set_property("partition_retention", Some("{")).await?;
+    assert_eq!(role.ran(&["sweep"]).await?.code, 3);
+    table.set_property("partition_retention", None).await?;
+    assert_eq!(role.ran(&["sweep"]).await?.code, 0);
+    let rows = database.text("SELECT count(*) FROM tailrace.policy").await?;
+    assert_eq!(rows.as_deref(), Some("0"));
+    role.end().await
+}
+
+/// A tuple with a row that somebody else has locked is looked at with `FOR NO KEY UPDATE`.
+#[tokio::test]
+async fn they_are_enough_past_locked_rows() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let table = a_table(&database).await?;
+    let busy = table.append(vec![NewFile::of(["18001"])]).await?.file_ids[0];
+    database.govern(&table, "at", "7d").await?;
+    let role = Role::new(&database).await?;
+    role.grant_all().await?;
+    let mut hydrator = database.pool.begin().await?;
+    sqlx::query("SELECT FROM hog_data_file WHERE data_file_id = $1 FOR UPDATE")
+        .bind(busy)
+        .execute(&mut *hydrator)
+        .await?;
+    let mut quick = settings();
+    quick.limits.row_lock_timeout = std::time::Duration::from_millis(20);
+    let stop = CancellationToken::new();
+    let report = run_pass(&role.session(), &quick, &Scope::default(), &stop, &|_| {}).await?;
+    hydrator.rollback().await?;
+    let table = &report.tables[0];
+    assert_eq!((table.outcome, table.counts().files), (Outcome::Busy, 1), "{table:?}");
+    role.end().await
+}
+
+/// Each of them is needed: without it a pass that has something to do, or a policy that is set,
+/// fails, and the words say what is missing.
+#[tokio::test]
+async fn none_of_the_grants_can_be_left_out() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let table = a_table(&database).await?;
+    let role = Role::new(&database).await?;
+    role.grant_all().await?;
+    let set = ["policy", "set", "lake", "events.raw", "--field", "at", "--keep", "7d"];
+    assert_eq!(role.ran(&set).await?.code, 0);
+    let stop = CancellationToken::new();
+    for (rights, object) in RUNTIME {
+        let each: Vec<_> = match rights.split_once(' ') {
+            Some((_, column)) if column.starts_with('(') => vec![rights],
+            _ => rights.split(", ").collect(),
+        };
+        for right in each {
+            // Something to do each time: a new spec to copy, a file and its vector to end, a
+            // row to purge.
+            let day = Field::day("at");
+            table.evolve_spec(&[day]).await?;
+            table.append(vec![NewFile::of(["18000"])]).await?;
+            role.change("REVOKE", (right, object)).await?;
+            let swept =
+                run_pass(&role.session(), &settings(), &Scope::default(), &stop, &|_| {}).await;
+            let mut words = match swept {
+                Err(error) => format!("{error:#}"),
+                Ok(report) => serde_json::to_string(&report)?,
+            };
+            if !words.contains("permission denied for") {
+                words.push_str(&role.ran(&set).await?.err);
+            }
+            assert!(
+                words.contains("permission denied for")
+                    || words.contains("does not exist")
+                    || words.contains("there is no")
+                    || words.contains("run `tailrace migrate`"),
+                "without {right} on {object}: {words:?}"
+            );
+            role.change("GRANT", (right, object)).await?;
+        }
+    }
+    let report = run_pass(&role.session(), &settings(), &Scope::default(), &stop, &|_| {}).await?;
+    assert_eq!(report.failures(), 0, "{report:?}");
+    role.end().await
+}
+
+/// A role without CREATE may start everything where there is nothing to create, and is told
+/// where there is.
+#[tokio::test]
+async fn a_role_without_create_migrates_what_is_up_to_date() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let role = Role::new(&database).await?;
+    role.grant_all().await?;
+    let ran = role.ran(&["migrate"]).await?;
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (0, "The schema tailrace is up to date (version 1)\n")
+    );
+    role.end().await?;
+
+    let database = TestDatabase::in_schema("public").await?;
+    let role = Role::new(&database).await?;
+    database.sql(&format!("GRANT USAGE ON SCHEMA public TO {}", role.name)).await?;
+    let ran = role.ran(&["migrate"]).await?;
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(
+        ran.err.starts_with(
+            "tailrace: the schema tailrace could not be brought up to date (its role needs CREATE \
+             on the database, or on the schema tailrace)"
+        ) && ran.err.contains("permission denied"),
+        "{}",
+        ran.err
+    );
+    // Somebody made the schema for it: no right on the database is needed then.
+    database.sql(&format!("CREATE SCHEMA tailrace AUTHORIZATION {}", role.name)).await?;
+    let ran = role.ran(&["migrate"]).await?;
+    assert_eq!(ran.code, 0, "{ran:?}");
+    role.end().await
+}

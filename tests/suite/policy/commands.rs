@@ -1,0 +1,121 @@
+//! `policy set`, `get` and `list`.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use tailrace::demo::lake::Field;
+
+use crate::support::TestDatabase;
+
+#[tokio::test]
+async fn what_was_set_is_shown() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let catalog = database.catalog("lake").await?;
+    let raw = database.table(&catalog, "raw", &[Field::day("at")]).await?;
+    database.table(&catalog, "silver", &[Field::month("at")]).await?;
+    let none = database.ran(&["policy", "list"]).await?;
+    assert_eq!(none.out, "No table has a policy: see `tailrace policy set --help`\n");
+    assert_eq!(database.ran(&["policy", "list", "--output", "json"]).await?.out, "[]\n");
+    let none = database.ran(&["policy", "get", "lake", "events.raw"]).await?;
+    assert_eq!((none.code, none.err.as_str()), (1, "tailrace: table events.raw has no policy\n"));
+
+    let set = ["policy", "set", "lake", "events.raw", "--field", " day(at) ", "--keep", "1w 2d"];
+    let ran = database.ran(&set).await?;
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let got = database.done(&["policy", "get", "lake", "events.raw", "--output", "json"]).await?;
+    let (revision, since) = (got[0]["revision"].clone(), got[0]["updated_at"].clone());
+    assert!(revision.is_i64() && since.is_string());
+    assert_eq!(
+        got,
+        json!([{
+            "catalog": "lake", "namespace": "events", "table": "raw",
+            "table_uuid": raw.table_uuid.to_string(), "source": "stored", "in_force": true,
+            "field": "day(at)", "source_field_id": raw.field_id("at")?, "keep": "1w 2d",
+            "keep_seconds": 777_600, "mode": "enforce", "revision": revision,
+            "updated_at": since, "updated_by": "tester", "problem": null,
+        }])
+    );
+    assert_eq!(
+        ran.out,
+        format!(
+            "lake events.raw: day(at) keep 1w 2d, enforce (revision {revision})\n\
+             See what goes with: tailrace plan --catalog lake --table events.raw\n"
+        )
+    );
+    let set = [
+        "policy",
+        "set",
+        "lake",
+        "events.silver",
+        "--field",
+        "at",
+        "--keep",
+        "36h",
+        "--mode",
+        "observe",
+        "--by",
+        "somebody else",
+    ];
+    assert_eq!(database.ran(&set).await?.code, 0);
+    let listed = database.done(&["policy", "list", "--output", "json"]).await?;
+    let shown: Vec<_> = listed
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|row| [&row["table"], &row["field"], &row["mode"], &row["updated_by"]])
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            [&json!("raw"), &json!("day(at)"), &json!("enforce"), &json!("tester")],
+            [&json!("silver"), &json!("at"), &json!("observe"), &json!("somebody else")],
+        ]
+    );
+    let text = database.ran(&["policy", "list", "--catalog", "lake"]).await?.out;
+    let lines: Vec<Vec<&str>> =
+        text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert_eq!(lines[0][..4], ["CATALOG", "TABLE", "FIELD", "KEEP"]);
+    assert_eq!(lines[2][..6], ["lake", "events.silver", "at", "36h", "observe", "stored"]);
+    Ok(())
+}
+
+async fn revision(database: &TestDatabase) -> Result<i64> {
+    let got: Value =
+        database.done(&["policy", "get", "lake", "events.raw", "--output", "json"]).await?;
+    assert_eq!(got.as_array().map(Vec::len), Some(1));
+    Ok(got[0]["revision"].as_i64().unwrap_or_default())
+}
+
+/// Even the same words are a new revision, and one that was unset is never used again.
+#[tokio::test]
+async fn a_revision_is_never_used_twice() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let catalog = database.catalog("lake").await?;
+    database.table(&catalog, "raw", &[Field::day("at")]).await?;
+    let mut seen = Vec::new();
+    for keep in ["7d", "7d", "8d"] {
+        database.policy("lake", "events.raw", "day(at)", keep).await?;
+        seen.push(revision(&database).await?);
+    }
+    assert_eq!(database.ran(&["policy", "unset", "lake", "events.raw"]).await?.code, 0);
+    database.policy("lake", "events.raw", "day(at)", "8d").await?;
+    seen.push(revision(&database).await?);
+    assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "{seen:?}");
+    Ok(())
+}
+
+/// A writer of policies has nothing to do with the commit lock: it is not stopped by one who
+/// holds it.
+#[tokio::test]
+async fn policies_are_written_while_somebody_commits() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let catalog = database.catalog("lake").await?;
+    let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;
+    table.set_property("partition_retention", Some(r#"{"field":"at","keep":"9d"}"#)).await?;
+    let commit = tailrace::demo::lake::Commit::begin(&catalog).await?;
+    database.policy("lake", "events.raw", "day(at)", "7d").await?;
+    let ran = database.ran(&["policy", "unset", "lake", "events.raw", "--yes"]).await?;
+    assert_eq!(ran.code, 0, "{ran:?}");
+    drop(commit);
+    Ok(())
+}

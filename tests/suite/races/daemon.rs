@@ -1,0 +1,193 @@
+//! `tailrace run` as a process: its first pass, its signals, its heartbeat.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use tailrace::demo::standin::HeldFiles;
+use tempfile::TempDir;
+use tokio::net::UnixDatagram;
+
+use crate::support::TestDatabase;
+use crate::support::gate::{Gate, caught_at_a_row};
+use crate::support::process::{Ended, Running, start};
+
+use super::{Scene, file, whole};
+
+/// A folder for what a daemon writes, and the variables that say so.
+pub struct Home {
+    folder: TempDir,
+    env: Vec<(String, String)>,
+}
+
+impl Home {
+    pub fn new(further: &[(&str, &str)]) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let health = folder.path().join("health.json").to_string_lossy().into_owned();
+        let mut env = vec![
+            ("TAILRACE__HEALTH__FILE".to_owned(), health),
+            ("TAILRACE__SCHEDULE__JITTER".to_owned(), "0s".to_owned()),
+        ];
+        env.extend(further.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        Ok(Home { folder, env })
+    }
+
+    pub fn health_file(&self) -> PathBuf {
+        self.folder.path().join("health.json")
+    }
+
+    pub fn run(&self, url: &str, args: &[&str]) -> Result<Running> {
+        let env: Vec<_> =
+            self.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        start(url, args, &env)
+    }
+
+    /// What `tailrace health` says, without a database to ask.
+    pub async fn health(&self) -> Result<Ended> {
+        self.run("postgres://nobody@127.0.0.1:1/none", &["health"])?.end().await
+    }
+}
+
+fn daemon(home: &Home, database: &TestDatabase) -> Result<Running> {
+    home.run(&database.url(), &["run"])
+}
+
+#[tokio::test]
+async fn a_daemon_drops_at_its_start_is_ready_and_stops_when_told() -> Result<()> {
+    let scene = Scene::new(&[0, 8, 9]).await?;
+    let sockets = tempfile::tempdir()?;
+    let path = sockets.path().join("notify");
+    let systemd = UnixDatagram::bind(&path)?;
+    let home = Home::new(&[("NOTIFY_SOCKET", &path.to_string_lossy())])?;
+    let mut run = daemon(&home, &scene.database)?;
+    let mut message = [0; 256];
+    let length = systemd.recv(&mut message).await?;
+    assert_eq!(String::from_utf8_lossy(&message[..length]).trim(), "READY=1");
+    run.event("pass_finished", 1).await?;
+    assert_eq!(scene.live().await?, [scene.files[0]]);
+    let health = home.health().await?;
+    assert_eq!(health.code, Some(0), "{health:?}");
+    assert!(health.stdout.starts_with("alive"), "{health:?}");
+
+    run.signal("TERM").await?;
+    let length = systemd.recv(&mut message).await?;
+    assert_eq!(String::from_utf8_lossy(&message[..length]).trim(), "STOPPING=1");
+    let ended = run.end().await?;
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""));
+    let mut events = ended.events();
+    events.retain(|event| *event != "schedule_next");
+    assert_eq!(
+        events,
+        [
+            "daemon_started",
+            "pass_started",
+            "drop_committed",
+            "table_finished",
+            "pass_finished",
+            "daemon_stopping",
+            "daemon_stopped"
+        ]
+    );
+    assert!(!home.health_file().exists());
+    assert_eq!(home.health().await?.code, Some(1), "it is gone");
+    whole::drops(&scene.catalog, scene.table.table_id).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_commit_in_flight_ends_and_no_other_starts() -> Result<()> {
+    for signal in ["TERM", "INT"] {
+        let scene = Scene::of(vec![file(10).pending(), file(9), file(8)]).await?;
+        let held = HeldFiles::hold(&scene.catalog, 10).await?;
+        let home = Home::new(&[
+            ("TAILRACE__DROP__ROW_LOCK_TIMEOUT", "10s"),
+            ("TAILRACE__SWEEP__MAX_FILES_PER_COMMIT", "1"),
+            ("TAILRACE__SWEEP__LOCK_DUTY", "1.0"),
+        ])?;
+        let mut run = daemon(&home, &scene.database)?;
+        caught_at_a_row(&scene.catalog).await?;
+        run.signal(signal).await?;
+        run.event("daemon_stopping", 1).await?;
+        assert!(!run.has_ended()?, "it waits for its commit");
+        held.release().await?;
+        let ended = run.end().await?;
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(ended.count("drop_committed"), 1);
+        let line = |event: &str| ended.log.iter().find(|line| line["event"] == event).cloned();
+        assert_eq!(line("table_finished").context("a table")?["outcome"], "partial");
+        assert_eq!(line("daemon_stopping").context("stopping")?["signal"], format!("SIG{signal}"));
+        assert_eq!(line("daemon_stopped").context("stopped")?["pass_ended"], true);
+        assert_eq!(whole::drops(&scene.catalog, scene.table.table_id).await?.len(), 1);
+        assert_eq!(scene.live().await?, scene.files[1..]);
+    }
+    Ok(())
+}
+
+/// After the grace the daemon goes without its commit, which is then none.
+#[tokio::test]
+async fn a_commit_that_outlives_the_grace_is_abandoned_whole() -> Result<()> {
+    let scene = Scene::of(vec![file(9).pending(), file(8)]).await?;
+    let held = HeldFiles::hold(&scene.catalog, 10).await?;
+    let home = Home::new(&[
+        ("TAILRACE__DROP__ROW_LOCK_TIMEOUT", "10s"),
+        ("TAILRACE__SHUTDOWN__GRACE", "100ms"),
+    ])?;
+    let run = daemon(&home, &scene.database)?;
+    caught_at_a_row(&scene.catalog).await?;
+    run.signal("TERM").await?;
+    let ended = run.end().await?;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let stopped = ended.log.iter().find(|line| line["event"] == "daemon_stopped");
+    assert_eq!(stopped.context("stopped")?["pass_ended"], false);
+    held.release().await?;
+    // The lock is free as soon as the server has noticed.
+    scene.table.append(vec![file(0)]).await?;
+    assert_eq!(whole::drops(&scene.catalog, scene.table.table_id).await?, []);
+    assert_eq!(scene.live().await?.len(), 3);
+    Ok(())
+}
+
+/// The first pass takes longer than two ticks, for it waits for a lock that it does not get.
+#[tokio::test]
+async fn passes_never_overlap() -> Result<()> {
+    let scene = Scene::new(&[0, 8]).await?;
+    let home = Home::new(&[
+        ("TAILRACE__SCHEDULE__EVERY", "1s"),
+        ("TAILRACE__SWEEP__LOCK_TIMEOUT", "2200ms"),
+    ])?;
+    let gate = Gate::shut(&scene.catalog).await?;
+    let mut run = daemon(&home, &scene.database)?;
+    run.event("pass_finished", 1).await?;
+    gate.open().await?;
+    run.event("drop_committed", 1).await?;
+    run.event("pass_finished", 2).await?;
+    run.signal("TERM").await?;
+    let ended = run.end().await?;
+    assert_eq!(ended.code, Some(0));
+    assert_eq!((ended.count("lock_not_had"), ended.count("catalog_skipped")), (1, 0));
+    let passes: Vec<_> =
+        ended.events().into_iter().filter(|event| event.starts_with("pass_")).collect();
+    assert!(passes.len() >= 4);
+    for (at, event) in passes.iter().enumerate() {
+        let expected = ["pass_started", "pass_finished"][at % 2];
+        assert_eq!(*event, expected, "{passes:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_heartbeat_of_a_killed_daemon_gets_old() -> Result<()> {
+    let scene = Scene::new(&[0]).await?;
+    let home = Home::new(&[])?;
+    let mut run = daemon(&home, &scene.database)?;
+    run.event("pass_finished", 1).await?;
+    run.kill().await?;
+    let mut report: Value = serde_json::from_slice(&std::fs::read(home.health_file())?)?;
+    let written: chrono::DateTime<chrono::Utc> =
+        report["written_at"].as_str().context("a time")?.parse()?;
+    report["written_at"] = json!(written - chrono::TimeDelta::seconds(120));
+    std::fs::write(home.health_file(), report.to_string())?;
+    let health = home.health().await?;
+    assert_eq!(health.code, Some(1), "{health:?}");
+    Ok(())
+}
