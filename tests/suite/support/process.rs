@@ -65,6 +65,8 @@ pub fn start(url: &str, args: &[&str], env: &[(&str, &str)]) -> Result<Running> 
         .env_clear()
         .env("TAILRACE__DATABASE__URL", url)
         .env("TAILRACE__LOG__FORMAT", "json")
+        // A free port: several daemons run side by side.
+        .env("TAILRACE__HTTP__BIND", "127.0.0.1:0")
         .env("USER", "tester")
         .envs(env.iter().copied())
         .stdin(Stdio::null())
