@@ -29,6 +29,8 @@ pub mod server;
 pub mod sessions;
 mod stalling;
 pub mod state;
+#[cfg(test)]
+mod tests;
 pub mod tokens;
 
 pub use server::Server;

@@ -84,6 +84,11 @@ pub fn document() -> &'static str {
 /// What answers requests.
 pub fn router(state: Arc<State>) -> Router {
     let (paths, _) = api().split_for_parts();
+    dressed(paths, state)
+}
+
+/// The paths with and without the version, and with what every request meets.
+pub(super) fn dressed(paths: Router<Arc<State>>, state: Arc<State>) -> Router {
     Router::new()
         .nest("/v1", paths.clone())
         .merge(paths)

@@ -123,6 +123,20 @@ impl Running {
         Ok(())
     }
 
+    /// The first event of this name, once it has been told.
+    pub async fn told(&mut self, name: &str) -> Result<Value> {
+        self.event(name, 1).await?;
+        let log = self.log.borrow();
+        let found = log.iter().find(|line| line["event"].as_str() == Some(name));
+        found.cloned().context("it was told")
+    }
+
+    /// The events of this name that it has told so far.
+    pub fn so_far(&self, name: &str) -> Vec<Value> {
+        let log = self.log.borrow();
+        log.iter().filter(|line| line["event"].as_str() == Some(name)).cloned().collect()
+    }
+
     /// Kills it as `kill -9` does and waits until its process is gone.
     pub async fn kill(&mut self) -> Result<()> {
         Ok(self.child.kill().await?)
