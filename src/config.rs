@@ -6,6 +6,7 @@
 //! else the built-in one; `DATABASE_URL` and `RUST_LOG`; and `TAILRACE__SECTION__KEY`.
 //! An unknown key and a bad value are errors in every layer.
 
+mod bind;
 mod choices;
 mod database_url;
 mod error;
@@ -25,12 +26,13 @@ use serde::{Deserialize, Serialize};
 use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 
+pub use bind::Bind;
 pub use choices::{LogFilter, LogFormat, Oversize};
 pub use database_url::DatabaseUrl;
 pub use error::ConfigError;
 pub use keys::{
-    Database, Discovery, Drop, Guard, Health, History, KEYS, Key, Log, Preset, Schedule, Shutdown,
-    Sweep,
+    Database, Discovery, Drop, Guard, Health, History, Http, KEYS, Key, Log, Preset, Schedule,
+    Shutdown, Sweep,
 };
 pub use layers::LoadOptions;
 pub use render::document;
@@ -58,6 +60,8 @@ pub struct Config {
     pub history: History,
     /// What protects from mistakes.
     pub guard: Guard,
+    /// The HTTP interface of the daemon.
+    pub http: Http,
     /// How the daemon stops.
     pub shutdown: Shutdown,
     /// What `tailrace health` looks at.
@@ -126,6 +130,24 @@ impl Config {
                 self.drop.row_lock_timeout,
                 origin("drop.row_lock_timeout"),
                 self.drop.max_hold,
+            ));
+        }
+        let (drops, sessions) = (self.http.max_concurrent_drops, self.http.max_sessions);
+        if drops.get() >= sessions.get() {
+            return refuse(format!(
+                "http.max_concurrent_drops = {} ({}) must be less than http.max_sessions, which \
+                 is {}",
+                drops.get(),
+                origin("http.max_concurrent_drops"),
+                sessions.get(),
+            ));
+        }
+        if self.http.bind.is_exposed() && self.http.tokens_file.is_none() {
+            return refuse(format!(
+                "http.bind = {} ({}) is not a loopback address: set http.tokens_file, or anybody \
+                 who can reach it could drop data",
+                self.http.bind,
+                origin("http.bind"),
             ));
         }
         Ok(())

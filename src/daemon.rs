@@ -5,6 +5,8 @@ mod signals;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use anyhow::{Context, anyhow};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, Id, JoinSet};
@@ -13,9 +15,11 @@ use tokio_util::sync::CancellationToken;
 use crate::config::Config;
 use crate::events;
 use crate::health::{self, Status};
+use crate::http::Server;
+use crate::http::tokens::Tokens;
 use crate::scheduler::{Pass, Schedule, Scheduler, Stopped};
 use notify::Notifier;
-use signals::Signals;
+use signals::{Hangups, Signals};
 
 /// Runs passes until SIGTERM or SIGINT, and returns when the one in flight has ended, at the
 /// latest after `shutdown.grace`.
@@ -24,9 +28,21 @@ use signals::Signals;
 /// for (readiness, stopping, watchdog) and listens to signals. None of them looks at the
 /// database. Fails if a signal handler cannot be set, or if one of these tasks ends by itself,
 /// saying which.
-pub async fn run<P: Pass + 'static>(config: Config, pass: P) -> anyhow::Result<()> {
+pub async fn run<P: Pass + 'static>(
+    config: Config,
+    pass: P,
+    interface: Option<Interface>,
+) -> anyhow::Result<()> {
     let signals = Signals::listen().context("cannot listen to SIGTERM and SIGINT")?;
-    supervise(&config, pass, signals.first()).await
+    supervise(&config, pass, interface, signals.first()).await
+}
+
+/// The HTTP interface, as far as the daemon looks after it.
+pub struct Interface {
+    /// What serves.
+    pub server: Server,
+    /// What SIGHUP reads anew.
+    pub tokens: Option<Arc<Tokens>>,
 }
 
 /// A token that SIGTERM or SIGINT cancels, for a command that runs one pass.
@@ -48,6 +64,7 @@ pub fn stop_on_signal() -> anyhow::Result<CancellationToken> {
 enum Ended {
     Signal(&'static str),
     Scheduler(Stopped),
+    Interface,
     Other,
 }
 
@@ -82,6 +99,7 @@ impl Tasks {
 async fn supervise<P: Pass + 'static>(
     config: &Config,
     pass: P,
+    interface: Option<Interface>,
     signal: impl Future<Output = &'static str> + Send + 'static,
 ) -> anyhow::Result<()> {
     // `stop` asks for an end of the work; `end` lets go of those who watch over it, which
@@ -106,9 +124,24 @@ async fn supervise<P: Pass + 'static>(
     }
     let scheduler = Scheduler::new(config, status, stop.clone());
     tasks.start("scheduler", async { Ended::Scheduler(scheduler.run(pass).await) });
+    let mut working = vec!["scheduler"];
+    if let Some(Interface { server, tokens }) = interface {
+        if let Some(tokens) = tokens {
+            let hangups = Hangups::listen().context("cannot listen to SIGHUP")?;
+            let reload = hangups.each(move || tokens.reload(), end.clone());
+            tasks.start("reload", ended(reload));
+        }
+        let serving = server.run(stop.clone());
+        tasks.start("http", async {
+            serving.await;
+            Ended::Interface
+        });
+        working.push("http");
+    }
     notifier.ready();
 
     let mut failure = None;
+    let mut pass_ended = None;
     while let Some((name, came)) = tasks.next().await {
         match came {
             Ok(Ended::Signal(signal)) => {
@@ -121,10 +154,9 @@ async fn supervise<P: Pass + 'static>(
                 stop.cancel();
             }
             Ok(Ended::Scheduler(how)) if stop.is_cancelled() => {
-                let pass_ended = how == Stopped::Cleanly;
-                tracing::info!(event = events::DAEMON_STOPPED, pass_ended, "Stopped");
-                end.cancel();
+                pass_ended = Some(how == Stopped::Cleanly);
             }
+            Ok(Ended::Interface) if stop.is_cancelled() => {}
             _ if end.is_cancelled() => {}
             unexpected => {
                 let error = match unexpected {
@@ -139,10 +171,14 @@ async fn supervise<P: Pass + 'static>(
                 );
                 failure.get_or_insert(error);
                 stop.cancel();
-                if name == "scheduler" {
-                    end.cancel();
-                }
             }
+        }
+        working.retain(|task| *task != name);
+        if working.is_empty() && !end.is_cancelled() {
+            if let Some(pass_ended) = pass_ended {
+                tracing::info!(event = events::DAEMON_STOPPED, pass_ended, "Stopped");
+            }
+            end.cancel();
         }
         if end.is_cancelled() {
             signals.abort();

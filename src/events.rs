@@ -20,6 +20,18 @@ events! {
     info DAEMON_STOPPED = "daemon_stopped";
     /// A task of the daemon ended that should not have; the daemon ends with it.
     error TASK_EXITED = "task_exited";
+    /// The HTTP interface listens.
+    info HTTP_LISTENING = "http_listening";
+    /// The HTTP interface answers no more.
+    info HTTP_STOPPED = "http_stopped";
+    /// A request was answered, or its client went away.
+    info HTTP_REQUEST = "http_request";
+    /// A request could not be carried out, for a reason that its answer hides.
+    error REQUEST_FAILED = "request_failed";
+    /// The tokens were read anew.
+    info TOKENS_RELOADED = "tokens_reloaded";
+    /// The file of tokens is wrong; those of before are still good.
+    error TOKENS_REFUSED = "tokens_refused";
     /// The schema `tailrace` was brought up to date.
     info MIGRATED = "migrated";
     /// When the next pass is due.
@@ -62,8 +74,6 @@ events! {
     info DROP_COMMITTED = "drop_committed";
     /// Partitions, or a whole table, were dropped as somebody asked for it.
     info EXPLICIT_DROP = "explicit_drop";
-    /// The database failed a request.
-    error REQUEST_FAILED = "request_failed";
     /// Somebody else has locked rows of a partition.
     warn TUPLE_BUSY = "tuple_busy";
     /// A partition too large for one commit goes in several.

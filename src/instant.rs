@@ -18,7 +18,8 @@ const NANOS_PER_DAY: i128 = 24 * NANOS_PER_HOUR;
 ///
 /// Any `i128` is allowed inside the arithmetic; [`UtcInstant::is_representable`] says
 /// whether the catalog's database could hold it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, utoipa::ToSchema)]
+#[schema(value_type = String, format = DateTime)]
 pub struct UtcInstant(i128);
 
 impl UtcInstant {

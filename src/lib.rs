@@ -7,6 +7,8 @@
 //! | [`cli`] | the command line, one file per command |
 //! | [`daemon`] | the tasks of `tailrace run`, their start and their end |
 //! | [`scheduler`] | when a pass runs; what follows from how it ended |
+//! | [`http`] | the interface of the daemon: drops, policies, plans, passes, health, metrics |
+//! | [`turn`], [`metrics`] | one pass at a time in a process; what is counted |
 //! | [`health`] | the heartbeat, written and read |
 //! | [`config`] | every setting, from every place that it can come from |
 //! | [`telemetry`], [`events`] | the log, and the names of what it tells |
@@ -30,11 +32,14 @@ pub mod drop;
 pub mod events;
 pub mod explicit;
 pub mod health;
+pub mod http;
 pub mod installation;
 pub mod instant;
+pub mod metrics;
 pub mod policy;
 pub mod scheduler;
 pub mod sweep;
 pub mod telemetry;
 pub mod transform;
+pub mod turn;
 pub mod window;

@@ -75,7 +75,7 @@ pub enum Verdict {
 }
 
 /// Why a file stays. The order is that of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KeptReason {
     /// Its range has not ended, or ended less than `keep` ago.

@@ -16,7 +16,9 @@ use crate::window::StoredTuple;
 
 /// How many files, live vectors, rows and bytes a tuple or a drop has. `records` and `bytes`
 /// are those of the data files as written: rows that a vector hides are counted too.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, serde::Deserialize, utoipa::ToSchema,
+)]
 pub struct Counts {
     /// Data files.
     pub files: i64,

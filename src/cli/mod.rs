@@ -151,7 +151,13 @@ pub async fn run(cli: Cli) -> ExitCode {
         return ExitCode::from(USAGE);
     }
     finish(match cli.command {
-        Command::Run => run::run(config).await,
+        Command::Run => match run::tokens(&config) {
+            Ok(tokens) => run::run(config, tokens).await,
+            Err(error) => {
+                eprintln!("tailrace: {error}");
+                return ExitCode::from(USAGE);
+            }
+        },
         Command::Sweep(args) => sweep::run(&config, &args).await,
         Command::Plan(args) => plan::run(&config, &args).await,
         Command::Drop(args) => drop::run(&config, &args).await,

@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use anyhow::bail;
-use serde::Serialize;
 use sqlx::PgConnection;
 
 use super::plan::table_text;
@@ -13,9 +12,9 @@ use crate::catalog::connect::close;
 use crate::catalog::tables::{LiveTable, catalogs, find_table, live_tables};
 use crate::config::Config;
 use crate::events;
+use crate::policy::listing::{ListedPolicy, listed};
 use crate::policy::set::{Wanted, set_policy};
-use crate::policy::store::{self, PolicyRow};
-use crate::policy::{Mode, Source};
+use crate::policy::{Mode, Source, store};
 use crate::sweep::Settings;
 use crate::sweep::plan_report::TablePlanReport;
 use crate::sweep::planning::plan_of_property;
@@ -222,54 +221,7 @@ async fn find(connection: &mut PgConnection, args: &TableArgs) -> anyhow::Result
     find_table(connection, &args.catalog, &args.table.namespace, &args.table.table).await
 }
 
-/// A policy row with its table, as JSON has it.
-#[derive(Debug, Serialize)]
-struct Listed {
-    catalog: String,
-    namespace: String,
-    table: String,
-    table_uuid: uuid::Uuid,
-    source: Source,
-    in_force: bool,
-    field: String,
-    source_field_id: i64,
-    keep: String,
-    keep_seconds: i64,
-    mode: String,
-    fence: bool,
-    revision: i64,
-    updated_at: chrono::DateTime<chrono::Utc>,
-    updated_by: String,
-    problem: Option<String>,
-}
-
-async fn listed(connection: &mut PgConnection, table: &LiveTable) -> sqlx::Result<Vec<Listed>> {
-    let rows = store::rows(connection, &table.identity).await?;
-    let stored_wins = rows.stored.is_some();
-    let entry = |row: PolicyRow, source: Source| Listed {
-        catalog: table.identity.catalog.clone(),
-        namespace: table.identity.namespace.clone(),
-        table: table.identity.table.clone(),
-        table_uuid: row.table_uuid,
-        source,
-        in_force: source == Source::Stored || (!stored_wins && row.problem.is_none()),
-        field: row.field,
-        source_field_id: row.source_field_id,
-        keep: row.keep,
-        keep_seconds: row.keep_seconds,
-        mode: row.mode,
-        fence: row.fence,
-        revision: row.revision,
-        updated_at: row.updated_at,
-        updated_by: row.updated_by,
-        problem: row.problem,
-    };
-    let stored = rows.stored.map(|row| entry(row, Source::Stored));
-    let mirror = rows.mirror.map(|row| entry(row, Source::Property));
-    Ok(stored.into_iter().chain(mirror).collect())
-}
-
-fn show(listed: &[Listed], output: Output) -> anyhow::Result<u8> {
+fn show(listed: &[ListedPolicy], output: Output) -> anyhow::Result<u8> {
     let mut out = std::io::stdout().lock();
     if output == Output::Json {
         serde_json::to_writer(&mut out, listed).map_err(std::io::Error::from)?;

@@ -3,42 +3,110 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 
 use super::{DONE, checked_database, database};
 use crate::catalog::failure::is_away;
-use crate::config::Config;
+use crate::config::{Bind, Config};
+use crate::daemon::Interface;
+use crate::http::tokens::Tokens;
+use crate::http::{Context, Server};
 use crate::installation::migrate;
+use crate::metrics::Metrics;
 use crate::scheduler::PassEnd;
 use crate::sweep::report::{CatalogFailure, PassReport};
 use crate::sweep::{Scope, Settings, run_pass};
+use crate::turn::Turn;
 
-pub async fn run(config: Config) -> anyhow::Result<u8> {
-    let pass_config = config.clone();
-    // Our schema is looked after in the first pass that gets through to the database, so that
-    // a database that is away at the start is waited for like one that goes away later.
-    let prepared = Arc::new(AtomicBool::new(false));
-    let pass = move |stop: CancellationToken| {
-        let (config, prepared) = (pass_config.clone(), prepared.clone());
-        async move { end_of(one_pass(&config, &prepared, &stop).await) }
+pub async fn run(config: Config, tokens: Option<Tokens>) -> anyhow::Result<u8> {
+    let runner =
+        Runner { config: config.clone(), prepared: Arc::default(), metrics: Arc::default() };
+    let turn = Turn::default();
+    let tokens = tokens.map(Arc::new);
+    let interface = match config.http.bind {
+        Bind::Off => None,
+        Bind::At(address) => {
+            let context = context(&runner, &turn, tokens.clone());
+            Some(Interface { server: Server::bind(address, &config, context).await?, tokens })
+        }
     };
-    crate::daemon::run(config, pass).await?;
+    let pass = move |stop: CancellationToken| {
+        let (runner, turn) = (runner.clone(), turn.clone());
+        async move {
+            // A pass that somebody asked for is one that the schedule waits for.
+            let _turn = tokio::select! {
+                turn = turn.wait() => turn,
+                () = stop.cancelled() => return PassEnd::Done,
+            };
+            end_of(runner.pass(&Scope::default(), &stop).await)
+        }
+    };
+    crate::daemon::run(config, pass, interface).await?;
     Ok(DONE)
 }
 
-async fn one_pass(
-    config: &Config,
-    prepared: &AtomicBool,
-    stop: &CancellationToken,
-) -> anyhow::Result<PassReport> {
-    // The password file is read for each pass: a rotated password is found by the next one.
-    let database = database(config)?;
-    if config.database.migrate_on_start && !prepared.load(Ordering::Relaxed) {
-        migrate(&database).await?;
-        prepared.store(true, Ordering::Relaxed);
+/// The tokens that the interface asks for.
+///
+/// # Errors
+/// A file that is wrong, in words.
+pub fn tokens(config: &Config) -> Result<Option<Tokens>, String> {
+    match (&config.http.tokens_file, config.http.bind) {
+        (Some(file), Bind::At(_)) => Tokens::read(file).map(Some),
+        _ => Ok(None),
     }
-    checked_database(config).await?;
-    run_pass(&database, &Settings::from_config(config), &Scope::default(), stop, &|_| {}).await
+}
+
+fn context(runner: &Runner, turn: &Turn, tokens: Option<Arc<Tokens>>) -> Context {
+    let config = runner.config.clone();
+    let pass = runner.clone();
+    Context {
+        database: Arc::new(move || database(&config)),
+        pass: Arc::new(move |scope, stop| {
+            let runner = pass.clone();
+            async move { runner.pass(&scope, &stop).await }.boxed()
+        }),
+        turn: turn.clone(),
+        metrics: runner.metrics.clone(),
+        tokens,
+    }
+}
+
+/// Runs passes, whoever asks for them.
+#[derive(Clone)]
+struct Runner {
+    config: Config,
+    // Our schema is looked after in the first pass that gets through to the database, so that
+    // a database that is away at the start is waited for like one that goes away later.
+    prepared: Arc<AtomicBool>,
+    metrics: Arc<Metrics>,
+}
+
+impl Runner {
+    async fn pass(&self, scope: &Scope, stop: &CancellationToken) -> anyhow::Result<PassReport> {
+        let result = self.uncounted(scope, stop).await;
+        match &result {
+            Ok(report) => self.metrics.pass_done(report),
+            Err(error) => self.metrics.pass_failed(is_away(error)),
+        }
+        result
+    }
+
+    async fn uncounted(
+        &self,
+        scope: &Scope,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<PassReport> {
+        let config = &self.config;
+        // The password file is read for each pass: a rotated password is found by the next one.
+        let database = database(config)?;
+        if config.database.migrate_on_start && !self.prepared.load(Ordering::Relaxed) {
+            migrate(&database).await?;
+            self.prepared.store(true, Ordering::Relaxed);
+        }
+        checked_database(config).await?;
+        run_pass(&database, &Settings::from_config(config), scope, stop, &|_| {}).await
+    }
 }
 
 fn end_of(result: anyhow::Result<PassReport>) -> PassEnd {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::bind::Bind;
 use super::choices::{LogFilter, LogFormat, Oversize};
 use super::database_url::DatabaseUrl;
 use super::texts::{Cron, SchemaName};
@@ -158,6 +159,30 @@ settings! {
     Guard = "guard" {
         /// The shortest keep that a policy can have.
         min_keep: Span<SECOND, { 365 * DAY }> = Default("1h"),
+    }
+
+    /// The HTTP interface of the daemon (docs/http.md).
+    Http = "http" {
+        /// Where it listens; "off" for not at all. Port 0 takes a free one, which the log
+        /// tells. An address that is not loopback needs tokens_file.
+        bind: Bind = Default("127.0.0.1:8917"),
+        /// Who may: one line per token, its name, its role (reader or operator) and the
+        /// SHA-256 of its text in hex. Read anew on SIGHUP.
+        tokens_file: Option<PathBuf> = Unset("/etc/tailrace/tokens"),
+        /// How long a client may take for the head of a request, and be idle between two.
+        header_timeout: Span<100, { 5 * MINUTE }> = Default("10s"),
+        /// How long a client may take for the body of a request.
+        body_timeout: Span<100, { 10 * MINUTE }> = Default("30s"),
+        /// How long a client may take nothing of its answer.
+        write_timeout: Span<100, { 10 * MINUTE }> = Default("30s"),
+        /// More connections than this wait until one is closed.
+        max_connections: Count<1, 100_000> = Default(512),
+        /// More requests than this do not use the database at once: they wait, and after
+        /// database.connect_timeout are told to come again. The pass has sessions of its own.
+        max_sessions: Count<2, 1000> = Default(8),
+        /// More drops and truncates than this at once are told to come again. Less than
+        /// max_sessions.
+        max_concurrent_drops: Count<1, 999> = Default(4),
     }
 
     /// How the daemon stops.

@@ -1,8 +1,9 @@
-//! The signals that ask the daemon to stop.
+//! The signals that the daemon listens to.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 /// SIGTERM and SIGINT, from now to the end of the process: a second one, or one that comes
 /// when nobody listens any more, does nothing.
@@ -25,6 +26,23 @@ impl Signals {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
+/// SIGHUP, which does not end the process any more.
+pub struct Hangups(Signal);
+
+impl Hangups {
+    /// Begins to listen. None that comes after this call is lost.
+    pub fn listen() -> io::Result<Self> {
+        Ok(Self(signal(SignalKind::hangup())?))
+    }
+
+    /// Does something for each that comes, until `end`.
+    pub async fn each(mut self, act: impl Fn(), end: CancellationToken) {
+        while let Some(Some(())) = end.run_until_cancelled(self.0.recv()).await {
+            act();
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What can be asked of the explicit drop, and what is answered.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// A table by its names.
@@ -15,7 +16,7 @@ pub struct TableRef {
 }
 
 /// One partition of a drop.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PartitionItem {
     /// The stored texts by key index, every key of the spec; null is the null partition.
@@ -30,7 +31,7 @@ pub struct PartitionItem {
 }
 
 /// The body of a drop.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DropBody {
     /// What to drop: 1 to 10,000 tuples, each once.
@@ -60,7 +61,7 @@ pub struct DropBody {
 }
 
 /// The body of a truncate; all of it is optional.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TruncateBody {
     /// Names this request, if it shall be safe to retry.
@@ -78,7 +79,7 @@ pub struct TruncateBody {
 }
 
 /// What one partition of a drop gave.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PartitionAnswer {
     /// The spec of its files.
     pub spec_id: i64,
@@ -95,7 +96,7 @@ pub struct PartitionAnswer {
 }
 
 /// The answer of a drop.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DropAnswer {
     /// The snapshot that the drop made; where nothing matched, the head at which that was
     /// established.
@@ -119,7 +120,7 @@ pub struct DropAnswer {
 }
 
 /// The answer of a truncate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TruncateAnswer {
     /// The snapshot that the truncate made; the head, where the table was empty.
     pub snapshot_id: i64,

@@ -19,6 +19,7 @@ use execute::{Execution, Selection};
 use problem::Problem;
 
 use crate::catalog::discovery::{Counts, TupleOfSpec};
+use crate::catalog::failure::Failure;
 use crate::catalog::receipts::{self, ReceiptRow, RequestedTuple};
 use crate::catalog::shape::{spec_book, table_shape};
 use crate::catalog::tables::{TableIdentity, catalogs, find_live_table};
@@ -262,6 +263,15 @@ async fn live_table(
 
 /// What the database said is for our log and not for the caller.
 pub fn internal(error: sqlx::Error) -> Problem {
-    tracing::error!(event = events::REQUEST_FAILED, error = %error, "The database failed a request");
-    Problem::Internal
+    let problem = match Failure::of(&error) {
+        Failure::ConnectionLost | Failure::TryAgain => Problem::Unavailable,
+        _ => Problem::Internal,
+    };
+    tracing::error!(
+        event = events::REQUEST_FAILED,
+        code = problem.code(),
+        %error,
+        "A request could not be carried out"
+    );
+    problem
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Why a request was not carried out. Nothing was written.
+/// Why a request was not carried out. Nothing was written, but for [`Problem::Unavailable`].
 ///
 /// Each has the status and code of the contract's table ("Wire conventions"); the text is for
 /// people and carries nothing of the server's insides.
@@ -60,6 +60,10 @@ pub enum Problem {
         /// When to try again.
         retry_after: Duration,
     },
+    /// 503 `unavailable`: the database is away, or was lost on the way. Whether the request was
+    /// carried out is unknown where it was lost at COMMIT: the same key tells.
+    #[error("the database is away; try again, with the same idempotency key")]
+    Unavailable,
     /// 500 `internal_error`. What went wrong is in our log, not in the answer.
     #[error("the request could not be carried out; the server's log says why")]
     Internal,
@@ -80,7 +84,7 @@ impl Problem {
             | Self::PropertyTakesOver(_) => 409,
             Self::Expired(_) => 410,
             Self::Validation(_) => 422,
-            Self::CommitQueueTimeout { .. } => 503,
+            Self::CommitQueueTimeout { .. } | Self::Unavailable => 503,
             Self::Internal => 500,
         }
     }
@@ -100,6 +104,7 @@ impl Problem {
             Self::Expired(_) => "expired",
             Self::Validation(_) => "validation",
             Self::CommitQueueTimeout { .. } => "commit_queue_timeout",
+            Self::Unavailable => "unavailable",
             Self::Internal => "internal_error",
         }
     }

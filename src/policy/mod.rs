@@ -3,6 +3,7 @@
 
 pub mod field;
 pub mod keep;
+pub mod listing;
 pub mod property;
 pub mod set;
 pub mod store;
@@ -14,7 +15,15 @@ use keep::Keep;
 
 /// What a policy does.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, clap::ValueEnum,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    clap::ValueEnum,
+    utoipa::ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -27,7 +36,7 @@ pub enum Mode {
 }
 
 /// Where a policy comes from. A stored one wins over a property.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// `tailrace policy set`.

@@ -103,7 +103,7 @@ pub struct TablePlan {
 }
 
 /// Whether a policy does anything for its table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
     /// It dates files, or there are none.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::plan::{Census, Health, SAMPLES, TablePlan};
@@ -14,7 +15,7 @@ use crate::policy::{Mode, Source};
 use crate::window::KeptReason;
 
 /// The plans of all tables in scope.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct PlanReport {
     /// The time of every decision.
     pub as_of: UtcInstant,
@@ -24,7 +25,7 @@ pub struct PlanReport {
 
 /// The plan of one table. Counts that would have cost a read of a table too large for
 /// `discovery.count_timeout` are null.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct TablePlanReport {
     /// The catalog's name.
     pub catalog: String,
@@ -49,6 +50,7 @@ pub struct TablePlanReport {
     /// Live files that stay.
     pub kept_files: Option<i64>,
     /// The same by reason.
+    #[schema(value_type = Option<BTreeMap<String, i64>>)]
     pub kept: Option<BTreeMap<KeptReason, i64>>,
     /// Samples of what nobody can date, up to five a reason.
     pub undatable: Option<Vec<KeptReport>>,
@@ -67,7 +69,7 @@ pub struct TablePlanReport {
 }
 
 /// A tuple that stays.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct KeptReport {
     /// The spec of its files.
     pub spec_id: Option<i64>,

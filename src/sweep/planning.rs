@@ -64,6 +64,31 @@ pub async fn plan_all(
     Ok(plans)
 }
 
+/// Plans one table, at `at` or at the database's time; `None` where no policy is in force.
+///
+/// # Errors
+/// A policy that cannot be followed, in words; or the database's.
+pub async fn plan_live_table(
+    connection: &mut PgConnection,
+    table: &LiveTable,
+    settings: &Settings,
+    at: Option<UtcInstant>,
+) -> anyhow::Result<Option<Plans>> {
+    let as_of = match at {
+        Some(at) => at,
+        None => clock::now(connection).await?,
+    };
+    let plan = match effective::look(connection, table, settings.min_keep).await? {
+        Ok(None) => return Ok(None),
+        Err(problem) => Err(problem),
+        Ok(Some(_)) if !table.is_parquet => Err(NOT_PARQUET.to_owned()),
+        Ok(Some(policy)) => {
+            Ok(plan_table(connection, &table.identity, &policy, as_of, settings).await?)
+        }
+    };
+    Ok(Some(Plans { as_of, tables: vec![(table.identity.clone(), plan)] }))
+}
+
 /// What the table's property alone would do if there were no stored policy: its policy and plan,
 /// or why it would not be followed. `None` without the property.
 pub async fn plan_of_property(

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::plan::ExpiredTuple;
 use crate::catalog::discovery::Counts;
@@ -11,7 +12,7 @@ use crate::instant::UtcInstant;
 use crate::policy::Policy;
 
 /// How a pass ended for one table. Of several that apply the gravest is given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// All that had expired is gone.
@@ -72,7 +73,7 @@ impl Outcome {
 }
 
 /// A partition that went or would go.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PartitionReport {
     /// The spec of its files.
     pub spec_id: i64,
@@ -101,7 +102,7 @@ impl PartitionReport {
 }
 
 /// A snapshot that the pass made.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SnapshotReport {
     /// Its id.
     pub snapshot_id: i64,
@@ -122,7 +123,7 @@ pub struct SnapshotReport {
 }
 
 /// What a pass did to one table.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct TableReport {
     /// The catalog's name.
     pub catalog: String,
@@ -189,7 +190,7 @@ impl TableReport {
 }
 
 /// What a pass did.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct PassReport {
     /// The database's time at its start: the `now` of every decision in it.
     pub as_of: UtcInstant,
@@ -202,7 +203,7 @@ pub struct PassReport {
 }
 
 /// Why a catalog could not be worked on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct CatalogFailure {
     /// Its name.
     pub catalog: String,

@@ -3,6 +3,7 @@
 mod cli;
 mod demo;
 mod explicit;
+mod http;
 mod installation;
 mod lake;
 mod pass;

@@ -65,6 +65,8 @@ pub fn start(url: &str, args: &[&str], env: &[(&str, &str)]) -> Result<Running> 
         .env_clear()
         .env("TAILRACE__DATABASE__URL", url)
         .env("TAILRACE__LOG__FORMAT", "json")
+        // A free port: several daemons run side by side.
+        .env("TAILRACE__HTTP__BIND", "127.0.0.1:0")
         .env("USER", "tester")
         .envs(env.iter().copied())
         .stdin(Stdio::null())
@@ -116,6 +118,20 @@ impl Running {
         let last: Vec<_> = self.log.borrow().iter().rev().take(5).cloned().collect();
         ensure!(matches!(seen, Ok(true)), "{times} times {name} did not come; last: {last:?}");
         Ok(())
+    }
+
+    /// The first event of this name, once it has been told.
+    pub async fn told(&mut self, name: &str) -> Result<Value> {
+        self.event(name, 1).await?;
+        let log = self.log.borrow();
+        let found = log.iter().find(|line| line["event"].as_str() == Some(name));
+        found.cloned().context("it was told")
+    }
+
+    /// The events of this name that it has told so far.
+    pub fn so_far(&self, name: &str) -> Vec<Value> {
+        let log = self.log.borrow();
+        log.iter().filter(|line| line["event"].as_str() == Some(name)).cloned().collect()
     }
 
     /// Kills it as `kill -9` does and waits until its process is gone.

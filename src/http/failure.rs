@@ -1,0 +1,191 @@
+//! What goes wrong with a request, as bytes: `{"detail": text, "error": code}` and what the
+//! contract names for the code.
+
+use std::any::Any;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use tokio::task::JoinError;
+
+use crate::catalog;
+use crate::events;
+use crate::explicit::problem::Problem;
+
+/// When a client that is told to come again may do so.
+const COME_AGAIN: Duration = Duration::from_secs(1);
+
+/// Why a request was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// What can be wrong with what was asked.
+    #[error(transparent)]
+    Problem(#[from] Problem),
+    /// 401 `unauthorized`.
+    #[error("a token is needed: Authorization: Bearer TOKEN")]
+    Unauthorized,
+    /// 403 `forbidden`.
+    #[error("{0}")]
+    Forbidden(&'static str),
+    /// 404 `not_found`: no such path.
+    #[error("there is no such path")]
+    NoSuchPath,
+    /// 405 `method_not_allowed`.
+    #[error("the path does not have this method")]
+    MethodNotAllowed,
+    /// 408 `request_timeout`: the body did not come in time.
+    #[error("the body did not come within http.body_timeout; nothing was done")]
+    BodyTimeout,
+    /// 413 `payload_too_large`.
+    #[error("the body has more than {0} bytes")]
+    BodyTooLarge(usize),
+    /// 503 `too_many_drops`: as many as may be are in flight.
+    #[error("too many drops are in flight; nothing was done, try again")]
+    TooManyDrops,
+    /// 503 `unavailable`: the database, or a session of it, was not to be had.
+    #[error("the database cannot be used at the moment; nothing was done, try again")]
+    Unavailable,
+}
+
+impl Failure {
+    /// The HTTP status.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Problem(problem) => {
+                StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::NoSuchPath => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooManyDrops | Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// The body.
+    pub fn body(&self) -> serde_json::Value {
+        let code = match self {
+            Self::Problem(problem) => return problem.body(),
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden(_) => "forbidden",
+            Self::NoSuchPath => "not_found",
+            Self::MethodNotAllowed => "method_not_allowed",
+            Self::BodyTimeout => "request_timeout",
+            Self::BodyTooLarge(_) => "payload_too_large",
+            Self::TooManyDrops => "too_many_drops",
+            Self::Unavailable => "unavailable",
+        };
+        serde_json::json!({"error": code, "detail": self.to_string()})
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Problem(Problem::CommitQueueTimeout { retry_after, .. }) => Some(*retry_after),
+            Self::TooManyDrops | Self::Unavailable | Self::Problem(Problem::Unavailable) => {
+                Some(COME_AGAIN)
+            }
+            _ => None,
+        }
+    }
+
+    /// What an error of the database means for whoever asked. The error itself goes to the log.
+    pub fn of_database(error: &sqlx::Error) -> Self {
+        use catalog::failure::Failure as Cause;
+        match Cause::of(error) {
+            Cause::LockNotAvailable => Self::Problem(Problem::CommitQueueTimeout {
+                reason: "a lock was not had in time".to_owned(),
+                retry_after: COME_AGAIN,
+            }),
+            Cause::ConnectionLost | Cause::TryAgain | Cause::StatementCancelled => {
+                tell("unavailable", error);
+                Self::Unavailable
+            }
+            Cause::MissingObject | Cause::NotPermitted | Cause::Other => {
+                tell("internal_error", error);
+                Self::Problem(Problem::Internal)
+            }
+        }
+    }
+
+    /// What a configuration means that cannot be used any more: the password's file is gone.
+    pub fn of_configuration(error: &anyhow::Error) -> Self {
+        tell("unavailable", &format!("{error:#}"));
+        Self::Unavailable
+    }
+
+    /// What an error in words means: words of ours are for whoever asked, in the problem that
+    /// `ours` makes of them; an error of the database is not.
+    pub fn of(error: &anyhow::Error, ours: impl FnOnce(String) -> Problem) -> Self {
+        let database = error.chain().find_map(|cause| cause.downcast_ref::<sqlx::Error>());
+        match database {
+            Some(database) => Self::of_database(database),
+            None => Self::Problem(ours(format!("{error:#}"))),
+        }
+    }
+}
+
+/// Logs what an answer hides.
+fn tell(code: &str, error: &dyn std::fmt::Display) {
+    tracing::error!(
+        event = events::REQUEST_FAILED,
+        code,
+        error = %error,
+        "A request could not be carried out"
+    );
+}
+
+impl From<sqlx::Error> for Failure {
+    fn from(error: sqlx::Error) -> Self {
+        Self::of_database(&error)
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::from(self.body().to_string()));
+        *response.status_mut() = self.status();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(pause) = self.retry_after() {
+            // Whole seconds are all that the header can say; 0 would mean at once.
+            let seconds = pause.as_secs_f64().ceil().max(1.0) as u64;
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        match self {
+            Self::Unauthorized => {
+                headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            // What is left of the body is not waited for.
+            Self::BodyTimeout | Self::BodyTooLarge(_) => {
+                headers.insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+/// What a panic in a task means; the panic is in the log.
+pub(super) fn of_join(error: JoinError) -> Failure {
+    match error.try_into_panic() {
+        Ok(panic) => of_payload(panic),
+        // The runtime ends.
+        Err(_) => Failure::Unavailable,
+    }
+}
+
+/// The answer where a handler panicked; the panic is in the log.
+pub(super) fn of_panic(panic: Box<dyn Any + Send + 'static>) -> Response {
+    of_payload(panic).into_response()
+}
+
+fn of_payload(panic: Box<dyn Any + Send + 'static>) -> Failure {
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+    tell("internal_error", &format!("panic: {}", text.unwrap_or_default()));
+    Failure::Problem(Problem::Internal)
+}

@@ -1,0 +1,302 @@
+//! Policies: looked at, set, taken away, and what they would drop.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State as From;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
+use utoipa::{IntoParams, ToSchema};
+
+use super::drops::TablePath;
+use super::extract::{JsonBody, Named, NoParams, Params};
+use super::failure::Failure;
+use super::routes::ErrorBody;
+use super::state::State;
+use super::tokens::Caller;
+use crate::catalog::tables::{LiveTable, find_table};
+use crate::events;
+use crate::explicit::call::TableRef;
+use crate::explicit::problem::Problem;
+use crate::instant::UtcInstant;
+use crate::policy::listing::{ListedPolicy, listed};
+use crate::policy::set::{Wanted, set_policy};
+use crate::policy::{Mode, Source, store};
+use crate::sweep::Settings;
+use crate::sweep::plan_report::PlanReport;
+use crate::sweep::planning::{plan_live_table, plan_of_property};
+
+/// A policy to set.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyBody {
+    /// A column (`timestamp`, `meta.ts`) or a partition field (`day(timestamp)`).
+    pub field: String,
+    /// How long a partition stays after its last instant: s, m, h, d or w, such as 7d.
+    pub keep: String,
+    /// What the policy does.
+    #[serde(default = "enforce")]
+    pub mode: Mode,
+    /// Whether its drops are fenced: consumers of the server's own feed are told to reconcile, and
+    /// every append that was prepared before conflicts once.
+    #[serde(default)]
+    pub fence: bool,
+}
+
+fn enforce() -> Mode {
+    Mode::Enforce
+}
+
+/// The policies of a table: the stored one and the property's, as far as there are any.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PoliciesAnswer {
+    /// The one in force is marked.
+    pub policies: Vec<ListedPolicy>,
+}
+
+/// The parameters of a DELETE.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct UnsetParams {
+    /// Let the table's property take over.
+    #[serde(default)]
+    pub accept_property: bool,
+}
+
+/// The parameters of a plan.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct PlanParams {
+    /// Plan for this time (RFC 3339) instead of the database's now.
+    pub at: Option<String>,
+}
+
+/// The table's policies.
+#[utoipa::path(
+    get,
+    path = "/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/partition-retention",
+    tag = "policies",
+    params(TablePath),
+    responses(
+        (status = 200, body = PoliciesAnswer),
+        (status = "4XX", body = ErrorBody),
+        (status = "5XX", body = ErrorBody),
+    )
+)]
+pub async fn get_policy(
+    From(state): From<Arc<State>>,
+    Named(path): Named<TablePath>,
+    Params(NoParams {}): Params<NoParams>,
+) -> Result<Json<PoliciesAnswer>, Failure> {
+    let mut session = state.sessions.open().await?;
+    let work = async move {
+        let found = policies(&mut session.connection, &path.table()).await;
+        session.close().await;
+        found
+    };
+    state.carry(work).await.map(Json)
+}
+
+async fn policies(
+    connection: &mut PgConnection,
+    table: &TableRef,
+) -> Result<PoliciesAnswer, Failure> {
+    let live = find(connection, table).await?;
+    let policies = listed(connection, &live).await?;
+    if policies.is_empty() {
+        return Err(no_policy(table, ""));
+    }
+    Ok(PoliciesAnswer { policies })
+}
+
+/// Sets the table's stored policy, in the place of the one that it may have.
+#[utoipa::path(
+    put,
+    path = "/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/partition-retention",
+    tag = "policies",
+    params(TablePath),
+    request_body = PolicyBody,
+    responses(
+        (status = 200, body = PoliciesAnswer),
+        (status = "4XX", body = ErrorBody),
+        (status = "5XX", body = ErrorBody),
+    )
+)]
+pub async fn put_policy(
+    From(state): From<Arc<State>>,
+    caller: Caller,
+    Named(path): Named<TablePath>,
+    Params(NoParams {}): Params<NoParams>,
+    JsonBody(body): JsonBody<PolicyBody>,
+) -> Result<Json<PoliciesAnswer>, Failure> {
+    let mut session = state.sessions.open().await?;
+    let settings = state.settings;
+    let work = async move {
+        let set = set(&mut session.connection, &path.table(), &body, &caller.name, &settings).await;
+        session.close().await;
+        set
+    };
+    state.carry(work).await.map(Json)
+}
+
+async fn set(
+    connection: &mut PgConnection,
+    table: &TableRef,
+    body: &PolicyBody,
+    by: &str,
+    settings: &Settings,
+) -> Result<PoliciesAnswer, Failure> {
+    find(connection, table).await?;
+    let wanted = Wanted {
+        catalog: &table.catalog,
+        namespace: &table.namespace,
+        table: &table.table,
+        field: &body.field,
+        keep: &body.keep,
+        mode: body.mode,
+        fence: body.fence,
+        by,
+    };
+    set_policy(connection, wanted, settings.min_keep)
+        .await
+        .map_err(|error| Failure::of(&error, Problem::Validation))?;
+    policies(connection, table).await
+}
+
+/// Takes the table's stored policy away.
+///
+/// Refused with 409 `property_takes_over` where the table's property would be in force then.
+#[utoipa::path(
+    delete,
+    path = "/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/partition-retention",
+    tag = "policies",
+    params(TablePath, UnsetParams),
+    responses(
+        (status = 204),
+        (status = "4XX", body = ErrorBody),
+        (status = "5XX", body = ErrorBody),
+    )
+)]
+pub async fn delete_policy(
+    From(state): From<Arc<State>>,
+    caller: Caller,
+    Named(path): Named<TablePath>,
+    Params(params): Params<UnsetParams>,
+) -> Result<StatusCode, Failure> {
+    let mut session = state.sessions.open().await?;
+    let settings = state.settings;
+    let work = async move {
+        let accept = params.accept_property;
+        let table = path.table();
+        let unset = unset(&mut session.connection, &table, accept, &caller.name, &settings).await;
+        session.close().await;
+        unset
+    };
+    state.carry(work).await.map(|()| StatusCode::NO_CONTENT)
+}
+
+async fn unset(
+    connection: &mut PgConnection,
+    table: &TableRef,
+    accept_property: bool,
+    by: &str,
+    settings: &Settings,
+) -> Result<(), Failure> {
+    let live = find(connection, table).await?;
+    if store::rows(connection, &live.identity).await?.stored.is_none() {
+        let hint = match live.property {
+            Some(_) => "; its property partition_retention is the table's own",
+            None => "",
+        };
+        return Err(no_policy(table, hint));
+    }
+    if !accept_property {
+        let takes_over = plan_of_property(connection, &live, settings).await;
+        if let Some(Ok((policy, plan))) =
+            takes_over.map_err(|error| Failure::of(&error, Problem::Validation))?
+        {
+            let counts = plan.expired_counts();
+            return Err(Failure::Problem(Problem::PropertyTakesOver(format!(
+                "the table's property partition_retention takes over: {} keep {}, {}; at the \
+                 moment it would drop {} partitions with {} files, {} records and {} bytes; \
+                 accept_property=true lets it",
+                policy.field,
+                policy.keep,
+                policy.mode,
+                plan.expired.len(),
+                counts.files,
+                counts.records,
+                counts.bytes,
+            ))));
+        }
+    }
+    store::remove(connection, &live.identity, Source::Stored).await?;
+    tracing::info!(
+        event = events::POLICY_UNSET,
+        catalog = live.identity.catalog,
+        namespace = live.identity.namespace,
+        table = live.identity.table,
+        by,
+        "A policy was taken away"
+    );
+    Ok(())
+}
+
+/// What a pass would drop from the table, what stays and why. Never writes.
+#[utoipa::path(
+    get,
+    path = "/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/partition-retention/plan",
+    tag = "policies",
+    params(TablePath, PlanParams),
+    responses(
+        (status = 200, body = PlanReport),
+        (status = "4XX", body = ErrorBody),
+        (status = "5XX", body = ErrorBody),
+    )
+)]
+pub async fn get_plan(
+    From(state): From<Arc<State>>,
+    Named(path): Named<TablePath>,
+    Params(params): Params<PlanParams>,
+) -> Result<Json<PlanReport>, Failure> {
+    let at = match params.at.map(|text| text.parse::<UtcInstant>()).transpose() {
+        Ok(at) => at,
+        Err(error) => return Err(Failure::Problem(Problem::BadRequest(format!("at: {error}")))),
+    };
+    let mut session = state.sessions.open().await?;
+    let settings = state.settings;
+    let work = async move {
+        let table = path.table();
+        let plan = plan(&mut session.connection, &table, at, &settings).await;
+        session.close().await;
+        plan
+    };
+    state.carry(work).await.map(Json)
+}
+
+async fn plan(
+    connection: &mut PgConnection,
+    table: &TableRef,
+    at: Option<UtcInstant>,
+    settings: &Settings,
+) -> Result<PlanReport, Failure> {
+    let live = find(connection, table).await?;
+    let plan = plan_live_table(connection, &live, settings, at)
+        .await
+        .map_err(|error| Failure::of(&error, Problem::Validation))?;
+    plan.map(|plans| PlanReport::of(&plans)).ok_or_else(|| no_policy(table, ""))
+}
+
+async fn find(connection: &mut PgConnection, table: &TableRef) -> Result<LiveTable, Failure> {
+    find_table(connection, &table.catalog, &table.namespace, &table.table)
+        .await
+        .map_err(|error| Failure::of(&error, Problem::NotFound))
+}
+
+fn no_policy(table: &TableRef, hint: &str) -> Failure {
+    let TableRef { namespace, table, .. } = table;
+    Failure::Problem(Problem::NotFound(format!("table {namespace}.{table} has no policy{hint}")))
+}

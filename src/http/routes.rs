@@ -1,0 +1,102 @@
+//! Every path, with and without the version, and the document that describes them: both come
+//! from the same list, so that none is missing in the other.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
+use serde::Serialize;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::{Modify, OpenApi, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::failure::{Failure, of_panic};
+use super::observe::observe;
+use super::state::State;
+use super::{drops, maintenance, policies, probes};
+
+/// What went wrong. Some codes come with more fields.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ErrorBody {
+    /// A code that does not change.
+    pub error: String,
+    /// What it means here, for people.
+    pub detail: String,
+    /// The tables that it is about (`table_recreated`, `ddl_since_read_snapshot`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tables: Option<Vec<String>>,
+    /// The snapshot that was refused (`ddl_since_read_snapshot`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_snapshot: Option<i64>,
+    /// `re-prepare`: the same request will not succeed, one prepared anew may.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<String>,
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "tailrace",
+        description = "Partition retention for hoglake tables. Every path answers with and \
+                       without /v1; docs/http.md shows each call."
+    ),
+    servers((url = "/v1"), (url = "/")),
+    security(("token" = [])),
+    modifiers(&Bearer)
+)]
+struct About;
+
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("token", SecurityScheme::Http(bearer));
+    }
+}
+
+/// Every path. One more is one more line.
+fn api() -> OpenApiRouter<Arc<State>> {
+    OpenApiRouter::with_openapi(About::openapi())
+        .routes(routes!(drops::drop_listed))
+        .routes(routes!(drops::truncate_table))
+        .routes(routes!(policies::get_policy, policies::put_policy, policies::delete_policy))
+        .routes(routes!(policies::get_plan))
+        .routes(routes!(maintenance::start_pass))
+        .routes(routes!(maintenance::get_pass))
+        .routes(routes!(probes::livez))
+        .routes(routes!(probes::healthz))
+        .routes(routes!(probes::metrics))
+        .routes(routes!(probes::openapi))
+}
+
+/// The document that describes every path, as JSON.
+pub fn document() -> &'static str {
+    static DOCUMENT: LazyLock<String> =
+        LazyLock::new(|| api().into_openapi().to_json().unwrap_or_default());
+    &DOCUMENT
+}
+
+/// What answers requests.
+pub fn router(state: Arc<State>) -> Router {
+    let (paths, _) = api().split_for_parts();
+    dressed(paths, state)
+}
+
+/// The paths with and without the version, and with what every request meets.
+pub(super) fn dressed(paths: Router<Arc<State>>, state: Arc<State>) -> Router {
+    Router::new()
+        .nest("/v1", paths.clone())
+        .merge(paths)
+        .fallback(async || Failure::NoSuchPath)
+        .method_not_allowed_fallback(async || Failure::MethodNotAllowed)
+        // Bodies are read by our own extractors, which have a limit of their own.
+        .layer(DefaultBodyLimit::disable())
+        .layer(CatchPanicLayer::custom(of_panic))
+        .layer(from_fn_with_state(state.clone(), observe))
+        .with_state(state)
+}

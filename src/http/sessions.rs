@@ -1,0 +1,54 @@
+//! The database sessions of requests: a bounded number, each opened for one request and closed
+//! after it. None is handed on, so none can be handed on inside a transaction, with a setting
+//! that somebody left, or with a password that was rotated since.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::PgConnection;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::failure::Failure;
+use crate::catalog::connect::{Database, close};
+
+/// How to reach the database, as the configuration has it at the moment.
+pub type OpenDatabase = Arc<dyn Fn() -> anyhow::Result<Database> + Send + Sync>;
+
+/// The sessions of requests.
+pub struct Sessions {
+    database: OpenDatabase,
+    permits: Arc<Semaphore>,
+    patience: Duration,
+}
+
+/// A session of one request. It counts until it is closed or dropped.
+pub struct Session {
+    /// The session.
+    pub connection: PgConnection,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Sessions {
+    /// At most so many at once; who has to wait for one is patient for so long.
+    pub fn new(database: OpenDatabase, at_once: usize, patience: Duration) -> Self {
+        Sessions { database, permits: Arc::new(Semaphore::new(at_once)), patience }
+    }
+
+    /// Opens a session, once one may be opened.
+    ///
+    /// # Errors
+    /// [`Failure::Unavailable`] where none may be opened in time, or the database is away.
+    pub async fn open(&self) -> Result<Session, Failure> {
+        let permit = tokio::time::timeout(self.patience, self.permits.clone().acquire_owned());
+        let Ok(Ok(permit)) = permit.await else { return Err(Failure::Unavailable) };
+        let database = (self.database)().map_err(|error| Failure::of_configuration(&error))?;
+        Ok(Session { connection: database.session().await?, _permit: permit })
+    }
+}
+
+impl Session {
+    /// Ends it in good order.
+    pub async fn close(self) {
+        close(self.connection).await;
+    }
+}

@@ -1,0 +1,105 @@
+//! What all requests share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument;
+
+use super::failure::{Failure, of_join};
+use super::passes::{Passes, RunPass};
+use super::probes::Probe;
+use super::sessions::{OpenDatabase, Sessions};
+use super::tokens::Tokens;
+use crate::config::Config;
+use crate::drop::Limits;
+use crate::explicit::Bounds;
+use crate::metrics::Metrics;
+use crate::sweep::Settings;
+use crate::turn::Turn;
+
+/// What the interface needs of the daemon that it is a part of.
+pub struct Context {
+    /// How to reach the database; asked anew for each session, so that a rotated password is
+    /// found.
+    pub database: OpenDatabase,
+    /// Runs a pass.
+    pub pass: RunPass,
+    /// Lets one pass run at a time.
+    pub turn: Turn,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// Who may; anybody, where there are none.
+    pub tokens: Option<Arc<Tokens>>,
+}
+
+/// What all requests share.
+pub struct State {
+    pub(super) sessions: Sessions,
+    pub(super) passes: Passes,
+    pub(super) probe: Probe,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) tokens: Option<Arc<Tokens>>,
+    pub(super) settings: Settings,
+    pub(super) bounds: Bounds,
+    pub(super) body_timeout: Duration,
+    drops: Arc<Semaphore>,
+    tasks: TaskTracker,
+}
+
+impl State {
+    /// The state of an interface with these settings. A pass that it starts is told to stop by
+    /// `stop`.
+    pub fn new(config: &Config, context: Context, stop: CancellationToken) -> Arc<Self> {
+        let tasks = TaskTracker::new();
+        let patience = config.database.connect_timeout.get();
+        Arc::new(State {
+            probe: Probe::new(context.database.clone()),
+            sessions: Sessions::new(
+                context.database,
+                config.http.max_sessions.get() as usize,
+                patience,
+            ),
+            passes: Passes::new(context.turn, context.pass, tasks.clone(), stop),
+            metrics: context.metrics,
+            tokens: context.tokens,
+            settings: Settings::from_config(config),
+            bounds: Bounds {
+                limits: Limits {
+                    lock_timeout: config.drop.lock_timeout.get(),
+                    row_lock_timeout: config.drop.row_lock_timeout.get(),
+                    max_hold: config.drop.max_hold.get(),
+                },
+                max_files: config.drop.max_files.get() as i64,
+            },
+            body_timeout: config.http.body_timeout.get(),
+            drops: Arc::new(Semaphore::new(config.http.max_concurrent_drops.get() as usize)),
+            tasks,
+        })
+    }
+
+    /// The tasks that a shutdown waits for.
+    pub(super) fn tasks(&self) -> &TaskTracker {
+        &self.tasks
+    }
+
+    /// The right to drop something, at once or not at all. It is held until it is dropped.
+    pub(super) fn may_drop(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        self.drops.clone().try_acquire_owned().map_err(|_| Failure::TooManyDrops)
+    }
+
+    /// Carries work to its end in a task of its own: a client that goes away meanwhile, or a
+    /// shutdown, does not drop it where it stands.
+    ///
+    /// # Errors
+    /// Those of the work; [`crate::explicit::problem::Problem::Internal`] if it panics.
+    pub(super) async fn carry<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let task = self.tasks.spawn(work.in_current_span());
+        task.await.unwrap_or_else(|error| Err(of_join(error)))
+    }
+}

@@ -1,0 +1,78 @@
+//! The policies of a table as they are shown.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::PgConnection;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::Source;
+use super::store::{self, PolicyRow};
+use crate::catalog::tables::LiveTable;
+
+/// A policy row with its table, as JSON has it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ListedPolicy {
+    /// The catalog's name.
+    pub catalog: String,
+    /// The namespace's name.
+    pub namespace: String,
+    /// The table's name.
+    pub table: String,
+    /// The table's incarnation.
+    pub table_uuid: Uuid,
+    /// Stored, or the table's property as a pass last saw it.
+    pub source: Source,
+    /// Whether it is the one that counts.
+    pub in_force: bool,
+    /// The field as written.
+    pub field: String,
+    /// The column that it means.
+    pub source_field_id: i64,
+    /// How long a partition stays after its last instant, as written.
+    pub keep: String,
+    /// The same in seconds.
+    pub keep_seconds: i64,
+    /// `enforce`, `observe` or `paused`.
+    pub mode: String,
+    /// Whether its drops are fenced.
+    pub fence: bool,
+    /// Never used twice.
+    pub revision: i64,
+    /// When it was last changed.
+    pub updated_at: DateTime<Utc>,
+    /// By whom.
+    pub updated_by: String,
+    /// Why a property is not followed.
+    pub problem: Option<String>,
+}
+
+/// The stored policy of a table and the mirror of its property, as far as there are any.
+pub async fn listed(
+    connection: &mut PgConnection,
+    table: &LiveTable,
+) -> sqlx::Result<Vec<ListedPolicy>> {
+    let rows = store::rows(connection, &table.identity).await?;
+    let stored_wins = rows.stored.is_some();
+    let entry = |row: PolicyRow, source: Source| ListedPolicy {
+        catalog: table.identity.catalog.clone(),
+        namespace: table.identity.namespace.clone(),
+        table: table.identity.table.clone(),
+        table_uuid: row.table_uuid,
+        source,
+        in_force: source == Source::Stored || (!stored_wins && row.problem.is_none()),
+        field: row.field,
+        source_field_id: row.source_field_id,
+        keep: row.keep,
+        keep_seconds: row.keep_seconds,
+        mode: row.mode,
+        fence: row.fence,
+        revision: row.revision,
+        updated_at: row.updated_at,
+        updated_by: row.updated_by,
+        problem: row.problem,
+    };
+    let stored = rows.stored.map(|row| entry(row, Source::Stored));
+    let mirror = rows.mirror.map(|row| entry(row, Source::Property));
+    Ok(stored.into_iter().chain(mirror).collect())
+}
