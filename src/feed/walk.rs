@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use sqlx::PgConnection;
 
-use super::{OUTLINE, names, below_floor, edges, failed};
+use super::{OUTLINE, below_floor, edges, failed, names};
 use crate::catalog::changes::{self, DataFile, DeleteFile, Key, Section};
 use crate::catalog::tables::TableIdentity;
 use crate::events;

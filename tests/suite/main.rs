@@ -2,6 +2,7 @@
 
 mod cli;
 mod demo;
+mod feed;
 mod installation;
 mod lake;
 mod pass;
