@@ -41,8 +41,9 @@ async fn an_older_server_is_told_as_a_newer_one() -> Result<()> {
 
 #[tokio::test]
 async fn another_schema() -> Result<()> {
-    let database = TestDatabase::in_schema("Hog lake").await?;
-    assert_eq!(database.ran(&["migrate"]).await?.code, 0);
+    let database = TestDatabase::in_schema("Hog$lake").await?;
+    let ran = database.ran(&["migrate"]).await?;
+    assert_eq!(ran.code, 0, "{ran:?}");
     let catalog = database.catalog("lake").await?;
     let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;
     let scene = Scene { database, catalog, table };
