@@ -94,6 +94,10 @@ events! {
     info PROPERTY_REMOVED = "property_removed";
     /// A table property is not followed.
     warn PROPERTY_REFUSED = "property_refused";
+    /// The changes of a table could not be read.
+    error CHANGES_FAILED = "changes_failed";
+    /// An answer with the changes of a table broke off.
+    warn CHANGES_CUT_OFF = "changes_cut_off";
 }
 
 #[cfg(test)]

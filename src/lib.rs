@@ -15,6 +15,7 @@
 //! | [`demo`] | a private Postgres with a hoglake catalog, and stand-ins for the server's loops |
 //! | [`installation`] | our own schema: migrations, and the check that it fits |
 //! | [`sweep`] | one pass: lease, plan, batches, pace, report |
+//! | [`feed`] | a table's changes between two snapshots, ended files included |
 //! | [`explicit`] | the explicit drop of enumerated tuples, and truncate: guards, receipts |
 //! | [`mod@drop`] | the shared drop-commit: guards, commit, receipt |
 //! | [`policy`] | what a policy is; where it is stored |
@@ -31,6 +32,7 @@ pub mod demo;
 pub mod drop;
 pub mod events;
 pub mod explicit;
+pub mod feed;
 pub mod health;
 pub mod http;
 pub mod installation;

@@ -2,6 +2,7 @@
 //! and tail, and what this server has. SQL finds them through the session's search_path (see
 //! [`connect`]), for they may live in any schema; our own objects are always `tailrace.*`.
 
+pub mod changes;
 pub mod clock;
 pub mod commit_lock;
 pub mod connect;

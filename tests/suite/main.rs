@@ -3,6 +3,7 @@
 mod cli;
 mod demo;
 mod explicit;
+mod feed;
 mod http;
 mod installation;
 mod lake;

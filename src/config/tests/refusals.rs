@@ -67,7 +67,7 @@ fn values_of_files_are_refused_in_the_same_words() {
     assert_eq!(
         refusal("[swoop]\n"),
         "unknown key swoop (a.toml); the sections are database, schedule, sweep, drop, discovery, history, \
-         guard, shutdown, health, log"
+         guard, http, shutdown, health, log"
     );
     assert_eq!(
         refusal("sweep = 3"),
@@ -82,8 +82,7 @@ fn values_of_files_are_refused_in_the_same_words() {
 fn unknown_variables_are_errors() {
     assert_eq!(
         refusal(&[("TAILRACE__DROP__MAX_HELD", "1s")]),
-        "unknown key drop.max_held (the variable TAILRACE__DROP__MAX_HELD); drop has \
-         row_lock_timeout, max_hold"
+        "unknown key drop.max_held (the variable TAILRACE__DROP__MAX_HELD); drop has lock_timeout, max_files, receipt_retention, row_lock_timeout, max_hold"
     );
     assert!(refusal(&[("TAILRACE__", "")]).starts_with("unknown key  (the variable TAILRACE__)"));
     with(&[("TAILRACE_PORT", "tcp://10.0.0.1:80")]).expect("Kubernetes sets such ones by itself");

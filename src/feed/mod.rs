@@ -1,0 +1,214 @@
+//! A table's changes between two snapshots, as hoglake's own changefeed tells them, and what that
+//! one cannot tell: the files that a drop or truncate ended.
+//!
+//! [`query`] says what can be asked, [`open`] checks it; [`stream`] tells the whole window in
+//! chunks, [`page`] tells it in pages; [`walk`] finds the rows of both, [`cursor`] is where a page
+//! ended.
+//!
+//! # Why nothing is missed between two chunks
+//! A window is (from, to] with `to` at or before the head, and is read in many transactions.
+//! Meanwhile others commit, the floor moves, expiry purges. What a chunk can miss, and why it does
+//! not:
+//! - **A commit that is not yet visible.** Snapshot ids are given out under the commit lock, and
+//!   a commit is visible before its lock is free: who sees the head at `to` sees every commit up
+//!   to it. So the set of rows that began, or ended, in the window was complete when the window
+//!   was opened.
+//! - **A row that changes.** `begin_snapshot` never does. `end_snapshot` is set once, to an id
+//!   above the head: a row that is open, or ended after `to`, never comes to end inside the
+//!   window. So the keys of a window do not move, and a walk in the order of keys sees each once.
+//!   (The hydrator changes a file's `stats_state`; it is told as it is found.)
+//! - **A row that is purged.** Expiry deletes files and vectors whose `end_snapshot` is at or below
+//!   the floor, and a vector whose file is. Everything that the window tells of began after `from`,
+//!   so it ends later still; an ended file ended after `from`. While the floor is at or below
+//!   `from`, no such row can go, and neither can a snapshot of the window with its changes, for
+//!   only those below the floor are deleted.
+//! - **A floor that passes `from`** is therefore the one thing to look for, and a look before or
+//!   after the read would not do: rows may go between the two. Each chunk is read in one
+//!   REPEATABLE READ transaction in which floor and rows are of one state. The floor is committed
+//!   before the first row is purged for it, so a state that lacks a row shows the floor that took
+//!   it. Such a chunk is not told: the walk ends in 410. That rows outlive the floor for a
+//!   while, because purging goes in pages, makes no difference: nobody asks whether they are
+//!   still there.
+//! - **A table that is dropped** takes its rows with it, floor or no floor. So each chunk looks,
+//!   in the same state, whether the incarnation that was opened is still live: 409 if not.
+//!
+//! And should a row be gone that none of this explains, then the catalog is damaged, and the walk
+//! ends in an error too: there is no short answer that looks whole.
+
+pub mod cursor;
+pub mod page;
+pub mod query;
+pub mod stream;
+pub mod walk;
+
+use sqlx::PgConnection;
+
+use crate::catalog::changes::{self, Edges, Section};
+use crate::catalog::tables::{TableIdentity, find_table};
+use crate::events;
+use crate::explicit::call::TableRef;
+use crate::explicit::problem::Problem;
+
+pub use page::ChangesPage;
+pub use query::ChangesQuery;
+use walk::Walk;
+
+/// How many snapshots of an outline are looked at at once.
+const OUTLINE: i64 = 1000;
+
+/// A window whose changes can be told: the table is live, the window lies between floor and head,
+/// and it needs no reconciliation.
+#[derive(Debug)]
+pub struct Changes {
+    walk: Walk,
+    /// The most entries of a page; `None` tells all of the window.
+    limit: Option<usize>,
+}
+
+impl Changes {
+    /// Whether a page was asked for ([`page`]), and not the whole window ([`stream`]).
+    pub fn is_page(&self) -> bool {
+        self.limit.is_some()
+    }
+}
+
+/// Finds the table by its names and checks that the window can be told.
+///
+/// One transaction, in which a window without `ended_files` is looked through for files that a
+/// drop ended: about a thousand snapshots with a deletion take one statement.
+///
+/// # Errors
+/// 404 for the table; 410 below the floor; 422 ahead of the head, for a window that ends before
+/// it begins, and for parameters that do not go together; 400 for a cursor that is none; 409
+/// `table_recreated` for a cursor of another incarnation, `table_dropped` if that happens right
+/// now, `reconciliation_required` if the window holds what only `ended_files` tells.
+pub async fn open(
+    connection: &mut PgConnection,
+    table: &TableRef,
+    query: &ChangesQuery,
+) -> Result<Changes, Problem> {
+    let asked = query.check()?;
+    let found = find_table(connection, &table.catalog, &table.namespace, &table.table).await;
+    let table = match found {
+        Ok(found) => found.identity,
+        Err(error) => {
+            return Err(match error.downcast::<sqlx::Error>() {
+                Ok(error) => failed(table, &error),
+                Err(error) => Problem::NotFound(error.to_string()),
+            });
+        }
+    };
+    if asked.position.as_ref().is_some_and(|position| position.table_uuid != table.table_uuid) {
+        return Err(Problem::TableRecreated { table: name(&table) });
+    }
+    let names = names(&table);
+    let mut state = changes::begin(connection).await.map_err(|error| failed(&names, &error))?;
+    let edges = edges(&mut state, &table).await?;
+    let to = asked.to_snapshot.unwrap_or(edges.head);
+    check_window(asked.from_snapshot, to, edges)?;
+    if !asked.ended_files {
+        check_told_without_ends(&mut state, &table, asked.from_snapshot, to).await?;
+    }
+    state.commit().await.map_err(|error| failed(&names, &error))?;
+    let walk = Walk::new(table, asked.from_snapshot, to, asked.ended_files);
+    let walk = match asked.position {
+        Some(position) => walk.resume(position.section, position.after),
+        None => walk,
+    };
+    Ok(Changes { walk, limit: asked.limit })
+}
+
+fn check_window(from: i64, to: i64, edges: Edges) -> Result<(), Problem> {
+    let Edges { head, floor } = edges;
+    if from < floor {
+        return Err(below_floor(from, floor));
+    }
+    if to > head {
+        return Err(Problem::Validation(format!("snapshot {to} is ahead of the head {head}")));
+    }
+    if from > to {
+        return Err(Problem::Validation(format!(
+            "the window ends at snapshot {to}, before it begins after {from}"
+        )));
+    }
+    Ok(())
+}
+
+fn below_floor(from: i64, floor: i64) -> Problem {
+    Problem::Expired(format!(
+        "changes after snapshot {from} have expired: the oldest snapshot is {floor}; \
+         reconcile from a full scan"
+    ))
+}
+
+/// Refuses a window of which a consumer that hears of no ended files would keep what is gone. A
+/// vector carries `table_deleted_from` too and ends no file, so it is the files that count.
+async fn check_told_without_ends(
+    state: &mut PgConnection,
+    table: &TableIdentity,
+    from: i64,
+    to: i64,
+) -> Result<(), Problem> {
+    let found = match changes::first_fence(&mut *state, table, from, to).await {
+        Ok(None) => first_drop(state, table, from, to).await,
+        fence => fence,
+    };
+    match found.map_err(|error| failed(&names(table), &error))? {
+        None => Ok(()),
+        Some(snapshot) => Err(Problem::ReconciliationRequired(format!(
+            "snapshot {snapshot} ended files of {} that this answer cannot tell of: \
+             ask with ended_files=true, or reconcile from a full scan",
+            name(table)
+        ))),
+    }
+}
+
+async fn first_drop(
+    state: &mut PgConnection,
+    table: &TableIdentity,
+    from: i64,
+    to: i64,
+) -> sqlx::Result<Option<i64>> {
+    let mut after = from;
+    loop {
+        let snapshots =
+            changes::outline(&mut *state, Section::EndedFiles, table, after, to, OUTLINE).await?;
+        if let Some((snapshot, _)) = snapshots.iter().find(|(_, files)| *files > 0) {
+            return Ok(Some(*snapshot));
+        }
+        match snapshots.last() {
+            Some((last, _)) => after = *last,
+            None => return Ok(None),
+        }
+    }
+}
+
+async fn edges(state: &mut PgConnection, table: &TableIdentity) -> Result<Edges, Problem> {
+    changes::edges(state, table.catalog_id, table.table_id, table.table_uuid)
+        .await
+        .map_err(|error| failed(&names(table), &error))?
+        .ok_or_else(|| Problem::TableDropped { table: name(table) })
+}
+
+/// `ns.table`
+fn name(table: &TableIdentity) -> String {
+    format!("{}.{}", table.namespace, table.table)
+}
+
+fn names(table: &TableIdentity) -> TableRef {
+    TableRef {
+        catalog: table.catalog.clone(),
+        namespace: table.namespace.clone(),
+        table: table.table.clone(),
+    }
+}
+
+/// Tells the log what the answer does not say.
+fn failed(table: &TableRef, error: &sqlx::Error) -> Problem {
+    let TableRef { catalog, namespace, table } = table;
+    tracing::error!(
+        event = events::CHANGES_FAILED, %catalog, %namespace, %table, %error,
+        "the changes of a table could not be read"
+    );
+    Problem::Internal
+}
