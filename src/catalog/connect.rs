@@ -24,7 +24,9 @@ impl Database {
     /// idle transactions of at most 30 s as the server's own sessions have them, waits for locks
     /// of at most 10 s, no JIT (compiling costs more than our statements), writes allowed, READ
     /// COMMITTED. Under a stricter default of the role, whoever waits for another writer of the
-    /// same row of ours would fail instead of going on.
+    /// same row of ours would fail instead of going on. And the server is to notice within a
+    /// minute, and within seconds during a statement, that nobody is there any more: a session
+    /// that lingers keeps its lease.
     ///
     /// # Errors
     /// As the driver reports them; see [`super::failure::Failure`].
@@ -43,7 +45,9 @@ impl Database {
              set statement_timeout = '60s'; set idle_in_transaction_session_timeout = '30s'; \
              set lock_timeout = '10s'; set jit = off; \
              set default_transaction_read_only = {read_only}; \
-             set default_transaction_isolation = 'read committed'",
+             set default_transaction_isolation = 'read committed'; \
+             set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10; \
+             set tcp_keepalives_count = 3; set client_connection_check_interval = '5s'",
             quote_identifier(&self.schema)
         );
         let open = async {

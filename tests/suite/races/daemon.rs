@@ -1,6 +1,7 @@
 //! `tailrace run` as a process: its first pass, its signals, its heartbeat.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -13,6 +14,9 @@ use crate::support::gate::{Gate, caught_at_a_row};
 use crate::support::process::{Ended, Running, start};
 
 use super::{Scene, file, whole};
+
+/// Far longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder for what a daemon writes, and the variables that say so.
 pub struct Home {
@@ -52,17 +56,39 @@ fn daemon(home: &Home, database: &TestDatabase) -> Result<Running> {
     home.run(&database.url(), &["run"])
 }
 
+/// The socket on which systemd hears of a service.
+struct Systemd {
+    folder: TempDir,
+    socket: UnixDatagram,
+}
+
+impl Systemd {
+    fn listen() -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let socket = UnixDatagram::bind(folder.path().join("notify"))?;
+        Ok(Systemd { folder, socket })
+    }
+
+    fn path(&self) -> String {
+        self.folder.path().join("notify").to_string_lossy().into_owned()
+    }
+
+    /// The next message.
+    async fn hears(&self) -> Result<String> {
+        let mut message = [0; 256];
+        let heard = tokio::time::timeout(PATIENCE, self.socket.recv(&mut message)).await;
+        let length = heard.context("systemd hears nothing")??;
+        Ok(String::from_utf8_lossy(&message[..length]).trim().to_owned())
+    }
+}
+
 #[tokio::test]
 async fn a_daemon_drops_at_its_start_is_ready_and_stops_when_told() -> Result<()> {
     let scene = Scene::new(&[0, 8, 9]).await?;
-    let sockets = tempfile::tempdir()?;
-    let path = sockets.path().join("notify");
-    let systemd = UnixDatagram::bind(&path)?;
-    let home = Home::new(&[("NOTIFY_SOCKET", &path.to_string_lossy())])?;
+    let systemd = Systemd::listen()?;
+    let home = Home::new(&[("NOTIFY_SOCKET", &systemd.path())])?;
     let mut run = daemon(&home, &scene.database)?;
-    let mut message = [0; 256];
-    let length = systemd.recv(&mut message).await?;
-    assert_eq!(String::from_utf8_lossy(&message[..length]).trim(), "READY=1");
+    assert_eq!(systemd.hears().await?, "READY=1");
     run.event("pass_finished", 1).await?;
     assert_eq!(scene.live().await?, [scene.files[0]]);
     let health = home.health().await?;
@@ -70,8 +96,6 @@ async fn a_daemon_drops_at_its_start_is_ready_and_stops_when_told() -> Result<()
     assert!(health.stdout.starts_with("alive"), "{health:?}");
 
     run.signal("TERM").await?;
-    let length = systemd.recv(&mut message).await?;
-    assert_eq!(String::from_utf8_lossy(&message[..length]).trim(), "STOPPING=1");
     let ended = run.end().await?;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""));
     let mut events = ended.events();
@@ -96,10 +120,13 @@ async fn a_daemon_drops_at_its_start_is_ready_and_stops_when_told() -> Result<()
 
 #[tokio::test]
 async fn a_commit_in_flight_ends_and_no_other_starts() -> Result<()> {
+    let told = ("READY=1".to_owned(), "STOPPING=1".to_owned());
     for signal in ["TERM", "INT"] {
         let scene = Scene::of(vec![file(10).pending(), file(9), file(8)]).await?;
         let held = HeldFiles::hold(&scene.catalog, 10).await?;
+        let systemd = Systemd::listen()?;
         let home = Home::new(&[
+            ("NOTIFY_SOCKET", &systemd.path()),
             ("TAILRACE__DROP__ROW_LOCK_TIMEOUT", "10s"),
             ("TAILRACE__SWEEP__MAX_FILES_PER_COMMIT", "1"),
             ("TAILRACE__SWEEP__LOCK_DUTY", "1.0"),
@@ -108,6 +135,8 @@ async fn a_commit_in_flight_ends_and_no_other_starts() -> Result<()> {
         caught_at_a_row(&scene.catalog).await?;
         run.signal(signal).await?;
         run.event("daemon_stopping", 1).await?;
+        // Only as long as the daemon lives, which does not wait for systemd to read it.
+        assert_eq!((systemd.hears().await?, systemd.hears().await?), told);
         assert!(!run.has_ended()?, "it waits for its commit");
         held.release().await?;
         let ended = run.end().await?;
