@@ -177,6 +177,7 @@ pub async fn drop_day(database: &TestDatabase, table: &Table, day: &str) -> Resu
         lead: &[0],
         policy: None,
         most_files: None,
+        fence: false,
         author: "tester",
         message: "a day",
     };
