@@ -101,6 +101,7 @@ async fn a_late_file_costs_no_second_try() -> Result<()> {
             lead: &[0],
             policy: None,
             most_files: None,
+            fence: false,
             author: "tailrace",
             message: "one commit",
         };

@@ -190,11 +190,6 @@ pub fn expired(plan: &TablePlan) -> Vec<(i64, Values, i64)> {
         .iter()
         .map(|tuple| (tuple.tuple.spec_id, tuple.tuple.tuple.values.clone(), tuple.counts.files))
         .collect()
-
-    /// A session of its own, outside of every pool.
-    pub async fn connection(&self) -> Result<sqlx::PgConnection> {
-        Ok(sqlx::ConnectOptions::connect(self.pool.connect_options().as_ref()).await?)
-    }
 }
 
 /// What stays, as (reason, files), in the order of a report.

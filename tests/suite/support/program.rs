@@ -26,6 +26,11 @@ impl TestDatabase {
         }
     }
 
+    /// A session of its own, outside of every pool.
+    pub async fn connection(&self) -> Result<sqlx::PgConnection> {
+        Ok(sqlx::ConnectOptions::connect(self.pool.connect_options().as_ref()).await?)
+    }
+
     /// One pass with these settings.
     pub async fn sweep_with(&self, settings: &Settings) -> Result<PassReport> {
         let stop = CancellationToken::new();
