@@ -111,6 +111,7 @@ async fn supervise<P: Pass + 'static>(
         event = events::DAEMON_STARTED,
         version = env!("CARGO_PKG_VERSION"),
         schedule = %Schedule::from_config(config),
+        database = config.database.url.as_ref().map(|url| url.to_string()),
         "tailrace is up"
     );
 

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use tick::Schedule;
 
+use crate::catalog::failure::in_words;
 use crate::config::Config;
 use crate::events;
 use crate::health::{State, Status};
@@ -198,7 +199,7 @@ impl Scheduler {
                     self.lost = Some(Lost { since: Instant::now(), attempts: 0 });
                     tracing::error!(
                         event = events::DATABASE_LOST,
-                        error = format!("{error:#}"),
+                        error = in_words(&error),
                         "The database is away; trying again until it is back"
                     );
                 }
@@ -207,7 +208,7 @@ impl Scheduler {
             PassEnd::Failed { error } => {
                 tracing::error!(
                     event = events::PASS_FAILED,
-                    error = format!("{error:#}"),
+                    error = in_words(&error),
                     "A pass failed; the next one comes when it is due"
                 );
                 self.lost.take()

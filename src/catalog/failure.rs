@@ -63,9 +63,42 @@ pub fn is_away(error: &anyhow::Error) -> bool {
         .any(|error| Failure::of(error) == Failure::ConnectionLost)
 }
 
+/// An error and its causes in one line, each said once. What the database said comes with its
+/// SQLSTATE, and without the line of Postgres's own source that the driver adds.
+pub fn in_words(error: &anyhow::Error) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for cause in error.chain() {
+        let database = cause.downcast_ref::<sqlx::Error>().and_then(|error| match error {
+            sqlx::Error::Database(database) => Some(database),
+            _ => None,
+        });
+        if let Some(database) = database {
+            let code = database.code().unwrap_or_default();
+            words.push(format!("the database says: {} (SQLSTATE {code})", database.message()));
+            break;
+        }
+        let text = cause.to_string();
+        if !words.iter().any(|said| said.contains(&text)) {
+            words.push(text);
+        }
+    }
+    words.join(": ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_cause_is_said_once() {
+        let io = std::io::Error::other("Connection refused");
+        let error = anyhow::Error::new(sqlx::Error::Io(io)).context("opening a session");
+        assert_eq!(
+            in_words(&error),
+            "opening a session: error communicating with database: Connection refused"
+        );
+        assert_eq!(in_words(&anyhow::anyhow!("inner").context("outer")), "outer: inner");
+    }
 
     #[test]
     fn sqlstates() {

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::catalog::connect::{Database, close};
+use crate::catalog::failure::in_words;
 use crate::config::{Config, LoadOptions};
 use crate::installation;
 use crate::policy::field::FieldError;
@@ -142,7 +143,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         }
     };
     if let Err(error) = telemetry::init(&config.log) {
-        eprintln!("tailrace: {error:#}");
+        eprintln!("tailrace: {}", in_words(&error));
         return ExitCode::from(FAILED);
     }
     let needs_database = !matches!(cli.command, Command::Health | Command::Config);
@@ -175,7 +176,7 @@ fn finish(result: anyhow::Result<u8>) -> ExitCode {
         // A reader that has seen enough (`| head`) is no failure.
         Err(error) if is_broken_pipe(&error) => ExitCode::from(DONE),
         Err(error) => {
-            eprintln!("tailrace: {error:#}");
+            eprintln!("tailrace: {}", in_words(&error));
             ExitCode::from(if is_usage(&error) { USAGE } else { FAILED })
         }
     }

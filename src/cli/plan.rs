@@ -6,6 +6,7 @@ use super::text::{bytes, columns, counted};
 use super::{DONE, Output, SOME_TABLES_FAILED, ScopeArgs, checked_database};
 use crate::config::Config;
 use crate::instant::UtcInstant;
+use crate::policy::Mode;
 use crate::sweep::Settings;
 use crate::sweep::plan::Health;
 use crate::sweep::plan_report::{PlanReport, TablePlanReport};
@@ -18,11 +19,17 @@ pub struct PlanArgs {
     #[command(flatten)]
     scope: ScopeArgs,
     /// Plan for this time (RFC 3339, such as 2026-09-17T00:00:00Z) instead of the database's now.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = instant)]
     at: Option<UtcInstant>,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
+}
+
+fn instant(text: &str) -> Result<UtcInstant, String> {
+    text.parse().map_err(|error| {
+        format!("{error}: say it as 2026-09-17T00:00:00Z, with an offset or Z (RFC 3339)")
+    })
 }
 
 pub async fn run(config: &Config, args: &PlanArgs) -> anyhow::Result<u8> {
@@ -76,6 +83,9 @@ pub fn table_text(table: &TablePlanReport) -> String {
     text.push_str(&format!(": {field} keep {keep}, {mode} ({source} policy)\n"));
     text.push_str(&format!("  cutoff       {cutoff}: what ended by then has expired\n"));
     text.push_str(&expired_text(&table.expired));
+    if table.mode != Some(Mode::Enforce) && !table.expired.is_empty() {
+        text.push_str(&format!("  but nothing will be dropped: the policy's mode is {mode}\n"));
+    }
     match table.kept_files {
         Some(kept) => text.push_str(&format!("  kept         {}\n", counted(kept, "file"))),
         None => text.push_str("  kept         not counted (discovery.count_timeout)\n"),

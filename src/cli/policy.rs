@@ -1,21 +1,25 @@
 //! `tailrace policy set | get | list | unset`
 
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 
 use anyhow::bail;
 use sqlx::PgConnection;
 
 use super::plan::table_text;
-use super::text::columns;
+use super::text::{columns, counted};
 use super::{DONE, FAILED, Output, TableName, checked_database, table_name};
+use crate::catalog::clock;
 use crate::catalog::connect::close;
+use crate::catalog::failure::in_words;
 use crate::catalog::tables::{LiveTable, catalogs, find_table, live_tables};
 use crate::config::Config;
 use crate::events;
 use crate::policy::listing::{ListedPolicy, listed};
-use crate::policy::set::{Wanted, set_policy};
+use crate::policy::set::{Set, Wanted, set_policy};
 use crate::policy::{Mode, Source, store};
 use crate::sweep::Settings;
+use crate::sweep::plan::plan_table;
 use crate::sweep::plan_report::TablePlanReport;
 use crate::sweep::planning::plan_of_property;
 
@@ -41,13 +45,13 @@ pub struct SetArgs {
     /// How long a partition stays after its last instant: s, m, h, d or w, such as 7d.
     #[arg(long, allow_hyphen_values = true)]
     keep: String,
-    /// What the policy does.
-    #[arg(long, value_enum, default_value_t = Mode::Enforce)]
-    mode: Mode,
+    /// What the policy does. Left as it is if not given; a new policy is enforced.
+    #[arg(long, value_enum)]
+    mode: Option<Mode>,
     /// Tell consumers of the server's own feed to reconcile after each drop; every append that was
-    /// prepared before conflicts once.
-    #[arg(long)]
-    fence: bool,
+    /// prepared before conflicts once. Left as it is if not given; `--fence=false` takes it back.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    fence: Option<bool>,
     /// Who sets it; the user of this session if not given.
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
@@ -124,7 +128,7 @@ async fn set(
         fence: args.fence,
         by: args.by.as_ref().unwrap_or(&user),
     };
-    let (table, policy) = set_policy(connection, wanted, settings.min_keep).await?;
+    let Set { table, before, policy } = set_policy(connection, wanted, settings.min_keep).await?;
     let name = format!("{}.{}", table.namespace, table.table);
     let mut out = std::io::stdout();
     writeln!(
@@ -132,7 +136,28 @@ async fn set(
         "{} {name}: {} keep {}, {} (revision {})",
         table.catalog, policy.field, policy.keep, policy.mode, policy.revision
     )?;
-    writeln!(out, "See what goes with: tailrace plan --catalog {} --table {name}", table.catalog)?;
+    if let Some(before) = before {
+        writeln!(out, "Before: {} keep {}, {}", before.field, before.keep, before.mode)?;
+    }
+    let now = clock::now(connection).await?;
+    let plan = match plan_table(connection, &table, &policy, now, settings).await {
+        Ok(plan) => plan,
+        Err(error) => {
+            writeln!(out, "What it drops could not be found out: {}", in_words(&error))?;
+            return Ok(DONE);
+        }
+    };
+    let would = match policy.mode {
+        Mode::Enforce => "The next pass drops",
+        Mode::Observe | Mode::Paused => "Expired, and kept by the mode:",
+    };
+    writeln!(
+        out,
+        "{would} {}, {}; see tailrace plan --catalog {} --table {name}",
+        counted(plan.expired.len() as i64, "partition"),
+        counted(plan.expired_counts().files, "file"),
+        table.catalog
+    )?;
     Ok(DONE)
 }
 
@@ -261,5 +286,8 @@ pub fn session_user() -> String {
     ["SUDO_USER", "USER", "LOGNAME"]
         .iter()
         .find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()))
-        .unwrap_or_else(|| "unknown".to_owned())
+        .unwrap_or_else(|| match std::fs::metadata("/proc/self") {
+            Ok(process) => format!("uid {}", process.uid()),
+            Err(_) => "unknown".to_owned(),
+        })
 }

@@ -35,17 +35,13 @@ pub struct PolicyBody {
     pub field: String,
     /// How long a partition stays after its last instant: s, m, h, d or w, such as 7d.
     pub keep: String,
-    /// What the policy does.
-    #[serde(default = "enforce")]
-    pub mode: Mode,
-    /// Whether its drops are fenced: consumers of the server's own feed are told to reconcile, and
-    /// every append that was prepared before conflicts once.
+    /// What the policy does. Left as it is if not given; a new policy is enforced.
     #[serde(default)]
-    pub fence: bool,
-}
-
-fn enforce() -> Mode {
-    Mode::Enforce
+    pub mode: Option<Mode>,
+    /// Whether its drops are fenced: consumers of the server's own feed are told to reconcile, and
+    /// every append that was prepared before conflicts once. Left as it is if not given.
+    #[serde(default)]
+    pub fence: Option<bool>,
 }
 
 /// The policies of a table: the stored one and the property's, as far as there are any.

@@ -24,12 +24,23 @@ pub struct Wanted<'a> {
     pub field: &'a str,
     /// How long a partition stays after its last instant.
     pub keep: &'a str,
-    /// What it does.
-    pub mode: Mode,
-    /// Whether its drops are fenced.
-    pub fence: bool,
+    /// What it does; `None` leaves it as it is, and enforces a new policy.
+    pub mode: Option<Mode>,
+    /// Whether its drops are fenced; `None` leaves it as it is, and fences no new policy's.
+    pub fence: Option<bool>,
     /// Who asks.
     pub by: &'a str,
+}
+
+/// A policy that was set.
+#[derive(Debug, Clone)]
+pub struct Set {
+    /// For which table.
+    pub table: TableIdentity,
+    /// The stored policy that it took the place of.
+    pub before: Option<Policy>,
+    /// The policy, with its revision.
+    pub policy: Policy,
 }
 
 /// Stores a policy in the place of the one that the table may have, and returns it with its
@@ -44,7 +55,7 @@ pub async fn set_policy(
     connection: &mut PgConnection,
     wanted: Wanted<'_>,
     min_keep: Duration,
-) -> anyhow::Result<(TableIdentity, Policy)> {
+) -> anyhow::Result<Set> {
     let keep = Keep::parse(wanted.keep)?.at_least(min_keep)?;
     let expression = FieldExpression::parse(wanted.field)?;
     let table = find_table(connection, wanted.catalog, wanted.namespace, wanted.table).await?;
@@ -58,13 +69,15 @@ pub async fn set_policy(
     let shape = table_shape(connection, identity.catalog_id, identity.table_id).await?;
     let source_field_id = expression.resolve(&shape)?;
     copy_specs(connection, identity.catalog_id).await?;
+    let before = store::rows(connection, &identity).await?.stored;
+    let before = before.map(|row| row.policy()).transpose().map_err(anyhow::Error::msg)?;
     let mut policy = Policy {
         source: Source::Stored,
         field: wanted.field.trim().to_owned(),
         source_field_id,
         keep,
-        mode: wanted.mode,
-        fence: wanted.fence,
+        mode: wanted.mode.or(before.as_ref().map(|before| before.mode)).unwrap_or(Mode::Enforce),
+        fence: wanted.fence.unwrap_or(before.as_ref().is_some_and(|before| before.fence)),
         revision: 0,
         property_text: None,
     };
@@ -77,5 +90,5 @@ pub async fn set_policy(
         revision = policy.revision, by,
         "A policy was set"
     );
-    Ok((identity, policy))
+    Ok(Set { table: identity, before, policy })
 }

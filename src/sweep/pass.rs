@@ -14,7 +14,7 @@ use super::settings::{Scope, Settings};
 use super::table::{Context, sweep_table};
 use crate::catalog::clock;
 use crate::catalog::connect::{Database, close};
-use crate::catalog::failure::is_away;
+use crate::catalog::failure::{in_words, is_away};
 use crate::catalog::purge::purge;
 use crate::catalog::shape::copy_specs;
 use crate::catalog::tables::{Catalog, LiveTable, TableIdentity, catalogs, live_tables};
@@ -109,7 +109,7 @@ async fn lease_and_sweep(
 
 fn failed(catalog: &Catalog, error: &anyhow::Error, report: &mut PassReport) {
     let away = is_away(error);
-    let error = format!("{error:#}");
+    let error = in_words(error);
     tracing::error!(
         event = events::CATALOG_FAILED,
         catalog = catalog.name,
@@ -210,7 +210,7 @@ async fn sweep_one(
     let failed =
         |error: String| Some(TableReport::new(&table.identity, Outcome::Failed, Some(error)));
     if let Err(error) = session.reestablish().await {
-        return failed(format!("{error:#}"));
+        return failed(in_words(&error));
     }
     let min_keep = context.settings.min_keep;
     match effective::look_and_mirror(session.connection(), table, min_keep).await {

@@ -7,6 +7,7 @@ use super::plan::{NOT_PARQUET, TablePlan, plan_table};
 use super::settings::{Scope, Settings};
 use crate::catalog::clock;
 use crate::catalog::connect::{Database, close};
+use crate::catalog::failure::in_words;
 use crate::catalog::tables::{LiveTable, TableIdentity, catalogs, live_tables};
 use crate::instant::UtcInstant;
 use crate::policy::Policy;
@@ -54,7 +55,7 @@ pub async fn plan_all(
                 Ok(Some(policy)) => {
                     plan_table(&mut connection, &table.identity, &policy, as_of, settings)
                         .await
-                        .map_err(|error| format!("{error:#}"))
+                        .map_err(|error| in_words(&error))
                 }
             };
             plans.tables.push((table.identity, plan));

@@ -8,6 +8,7 @@ use super::plan::{Health, TablePlan, plan_table};
 use super::report::{Outcome, PartitionReport, TableReport};
 use super::settings::Settings;
 use super::work::Work;
+use crate::catalog::failure::in_words;
 use crate::catalog::tables::TableIdentity;
 use crate::events;
 use crate::instant::UtcInstant;
@@ -40,7 +41,7 @@ pub async fn sweep_table(
     let plan = match plan {
         Ok(plan) => plan,
         Err(error) => {
-            let error = format!("planning failed, nothing was dropped: {error:#}");
+            let error = format!("planning failed, nothing was dropped: {}", in_words(&error));
             return TableReport::new(table, Outcome::Failed, Some(error));
         }
     };

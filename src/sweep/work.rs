@@ -7,7 +7,7 @@ use super::pass::Progress;
 use super::plan::{ExpiredTuple, NOT_PARQUET, TablePlan};
 use super::report::{Outcome, PartitionReport, SnapshotReport, TableReport, milliseconds};
 use super::table::Context;
-use crate::catalog::failure::Failure;
+use crate::catalog::failure::{Failure, in_words};
 use crate::catalog::tables::TableIdentity;
 use crate::catalog::tail::history;
 use crate::drop::{
@@ -18,6 +18,17 @@ use crate::policy::Policy;
 
 /// The author of our snapshots.
 pub const AUTHOR: &str = "tailrace";
+
+/// What the database said, with its SQLSTATE.
+fn said(error: &sqlx::Error) -> String {
+    match error {
+        sqlx::Error::Database(database) => {
+            let code = database.code().unwrap_or_default();
+            format!("the database says: {} (SQLSTATE {code})", database.message())
+        }
+        other => other.to_string(),
+    }
+}
 
 /// A table whose commits fail this often in a row is left until the next pass: each failure has
 /// taken the commit lock for nothing.
@@ -159,11 +170,12 @@ impl<'a> Work<'a> {
                 DropError::Database(error) => match Failure::of(error) {
                     Failure::ConnectionLost => true,
                     Failure::TryAgain => false,
-                    _ => return self.fail(error.to_string()),
+                    _ => return self.fail(said(error)),
                 },
             };
             if lost && let Err(away) = session.reestablish().await {
-                self.ended = Some((Outcome::Failed, Some(format!("{error}; then: {away:#}"))));
+                self.ended =
+                    Some((Outcome::Failed, Some(format!("{error}; then: {}", in_words(&away)))));
                 return Step::Stop;
             }
             if let DropError::AnswerLost { drop_id, busy, .. } = &error {

@@ -22,7 +22,7 @@ use crate::config::{Config, LoadOptions};
 use crate::demo::server::{PrivateServer, ServerOptions, StopMode};
 use crate::installation::migrate;
 use crate::instant::UtcInstant;
-use crate::policy::set::{Wanted, set_policy};
+use crate::policy::set::{Set, Wanted, set_policy};
 use crate::policy::{Mode, Policy};
 use crate::sweep::plan_report::PlanReport;
 use crate::sweep::planning::plan_all;
@@ -181,11 +181,12 @@ async fn set_policies(database: &Database, settings: &Settings) -> Result<Vec<Po
             table: governed.table,
             field: governed.field,
             keep: governed.keep,
-            mode: Mode::Enforce,
-            fence: false,
+            mode: Some(Mode::Enforce),
+            fence: None,
             by: DEMO,
         };
-        let (table, policy) = set_policy(&mut connection, wanted, settings.min_keep).await?;
+        let Set { table, policy, .. } =
+            set_policy(&mut connection, wanted, settings.min_keep).await?;
         let name = format!("{}.{}", table.namespace, table.table);
         text(&format!(
             "   {name:<18}{:<16}keep {:<5}{}\n",

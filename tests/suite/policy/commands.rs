@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use tailrace::demo::lake::Field;
+use tailrace::demo::lake::{Field, NewFile};
 
 use crate::support::TestDatabase;
 
@@ -38,7 +38,7 @@ async fn what_was_set_is_shown() -> Result<()> {
         ran.out,
         format!(
             "lake events.raw: day(at) keep 1w 2d, enforce (revision {revision})\n\
-             See what goes with: tailrace plan --catalog lake --table events.raw\n"
+             The next pass drops 0 partitions, 0 files; see tailrace plan --catalog lake --table events.raw\n"
         )
     );
     let set = [
@@ -76,6 +76,41 @@ async fn what_was_set_is_shown() -> Result<()> {
     assert_eq!(lines.len(), 3, "{text}");
     assert_eq!(lines[0][..4], ["CATALOG", "TABLE", "FIELD", "KEEP"]);
     assert_eq!(lines[2][..6], ["lake", "events.silver", "at", "36h", "observe", "stored"]);
+    Ok(())
+}
+
+/// Setting a longer keep on a paused policy must not arm it.
+#[tokio::test]
+async fn a_mode_that_is_not_given_stays_and_what_changed_is_said() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let catalog = database.catalog("lake").await?;
+    let raw = database.table(&catalog, "raw", &[Field::day("at")]).await?;
+    raw.append(vec![NewFile::of(["1"]), NewFile::of(["1"]), NewFile::of(["2"])]).await?;
+    let set = |more: &[&'static str]| {
+        let fixed = ["policy", "set", "lake", "events.raw", "--field", "at"];
+        [&fixed[..], more].concat()
+    };
+    let see = "see tailrace plan --catalog lake --table events.raw\n";
+    for (more, expected) in [
+        (
+            ["--keep", "7d", "--mode", "paused"].as_slice(),
+            "at keep 7d, paused|Expired, and kept by the mode: 2 partitions, 3 files; ",
+        ),
+        (
+            &["--keep", "8d"],
+            "at keep 8d, paused|Before: at keep 7d, paused|Expired, and kept by the mode: 2 partitions, 3 files; ",
+        ),
+        (
+            &["--keep", "8d", "--mode", "enforce"],
+            "at keep 8d, enforce|Before: at keep 8d, paused|The next pass drops 2 partitions, 3 files; ",
+        ),
+    ] {
+        let ran = database.ran(&set(more)).await?;
+        let revision = revision(&database).await?;
+        let expected = expected.replacen('|', &format!(" (revision {revision})\n"), 1);
+        let expected = expected.replace('|', "\n");
+        assert_eq!(ran.out, format!("lake events.raw: {expected}{see}"));
+    }
     Ok(())
 }
 
