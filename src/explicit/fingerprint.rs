@@ -9,13 +9,16 @@ use uuid::Uuid;
 
 use super::call::{DropBody, PartitionItem, TableRef, TruncateBody};
 
+/// Spec, texts, whether they are meant literally.
+type Tuple<'a> = (Option<i64>, &'a [Option<String>], bool);
+
 #[derive(Serialize)]
 struct Covered<'a> {
     kind: &'static str,
     catalog: &'a str,
     namespace: &'a str,
     table: &'a str,
-    tuples: Vec<(Option<i64>, &'a [Option<String>], bool)>,
+    tuples: Vec<Tuple<'a>>,
     fence: bool,
     expected_table_uuid: Option<Uuid>,
     read_snapshot: Option<i64>,
