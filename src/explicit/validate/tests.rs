@@ -78,8 +78,22 @@ fn a_spec_must_be_named_or_live_and_known() {
 #[test]
 fn a_time_is_a_canonical_ordinal() {
     let good = ["0", "1", "-1", "20713", "9223372036854775807", "9223372036854775808"];
-    let bad =
-        ["", " 1", "1 ", "+1", "01", "-0", "1.0", "1e3", "2026-09-17", "x", "٣", "--1", "-", "null"];
+    let bad = [
+        "",
+        " 1",
+        "1 ",
+        "+1",
+        "01",
+        "-0",
+        "1.0",
+        "1e3",
+        "2026-09-17",
+        "x",
+        "٣",
+        "--1",
+        "-",
+        "null",
+    ];
     for transform in ["year", "month", "day", "hour"] {
         let fields = || vec![field(0, transform, None)];
         assert_eq!(said(fields(), item(None, &[None])), Ok(()), "the null partition");
