@@ -2,7 +2,7 @@
 //! nothing else, in one statement under the commit lock.
 
 use sqlx::types::Json;
-use sqlx::PgConnection;
+use sqlx::{Execute, Executor, PgConnection};
 use uuid::Uuid;
 
 use super::discovery::{Counts, TupleOfSpec, wanted};
@@ -76,8 +76,36 @@ pub async fn write_drop(
     connection: &mut PgConnection,
     write: &DropWrite<'_>,
 ) -> sqlx::Result<Option<Written>> {
+    run_or_prepare(connection, write, false).await
+}
+
+/// Has the server parse the statement of [`write_drop`], so that the first write of a session is
+/// one round trip under the lock and not two. Asks for nothing where that was done before.
+pub async fn prepare_write(connection: &mut PgConnection) -> sqlx::Result<()> {
+    let nothing = DropWrite {
+        catalog_id: 0,
+        table_id: 0,
+        table_uuid: Uuid::nil(),
+        tuples: &[],
+        planned: &[],
+        late_from: None,
+        author: "",
+        message: "",
+        whole_table: false,
+        fence: false,
+        drop_id: Uuid::nil(),
+        policy_revision: None,
+    };
+    run_or_prepare(connection, &nothing, true).await.map(|_| ())
+}
+
+async fn run_or_prepare(
+    connection: &mut PgConnection,
+    write: &DropWrite<'_>,
+    only_prepare: bool,
+) -> sqlx::Result<Option<Written>> {
     let (ids, tuple_numbers): (Vec<i64>, Vec<i32>) = write.planned.iter().copied().unzip();
-    let row = sqlx::query!(
+    let statement = sqlx::query!(
         r#"with wanted as materialized (
              select (ordinal - 1)::int as tuple_no, (item ->> 'spec_id')::bigint as spec_id,
                     item -> 'tuple' as tuple
@@ -199,9 +227,12 @@ pub async fn write_drop(
         write.policy_revision,
         write.whole_table,
         write.fence
-    )
-    .fetch_optional(connection)
-    .await?;
+    );
+    if only_prepare {
+        connection.prepare(statement.sql()).await?;
+        return Ok(None);
+    }
+    let row = statement.fetch_optional(connection).await?;
     Ok(row.map(|row| Written {
         snapshot_id: row.snapshot_id,
         schema_version: row.schema_version,

@@ -18,7 +18,7 @@ use crate::catalog::explicit_guard::{ExplicitQuestion, ExplicitState, look};
 use crate::catalog::failure::Failure;
 use crate::catalog::receipts::{self, NewReceipt, ReceiptRow, RequestedTuple};
 use crate::catalog::tables::{TableIdentity, file_id_counter};
-use crate::catalog::tail::{DropWrite, Written, write_drop};
+use crate::catalog::tail::{DropWrite, Written, prepare_write, write_drop};
 use crate::drop::hold::{HeldLock, Times, bounds};
 use crate::events;
 
@@ -116,6 +116,19 @@ impl Execution<'_> {
             ));
         }
         let (planned, late_from) = self.plan(connection).await?;
+        // What cannot be is refused before any writer has to wait for us; and what is asked under
+        // the lock has been parsed by then, so that it takes no round trips of its own.
+        let state = look(connection, &self.question(), bounds(&self.bounds.limits))
+            .await
+            .map_err(internal)?;
+        if state.as_ref().is_some_and(|state| state.has_receipt) {
+            return Ok(Done::Earlier(self.receipt(connection).await?));
+        }
+        self.guard(state)?;
+        prepare_write(connection).await.map_err(internal)?;
+        if self.idempotency_key.is_some() {
+            receipts::prepare_write(connection).await.map_err(internal)?;
+        }
         let drop_id = Uuid::new_v4();
         match self.locked(connection, &planned, late_from, drop_id).await? {
             UnderLock::HasReceipt => Ok(Done::Earlier(self.receipt(connection).await?)),
