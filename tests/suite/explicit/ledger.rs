@@ -21,10 +21,10 @@ const DISCORD: &str = "
       FROM tailrace.drop_history h
      WHERE catalog_id = $1
        AND (files_ended, delete_files_ended, records, bytes) IS DISTINCT FROM (
-             SELECT count(*), (SELECT count(*) FROM hog_delete_file d
-                                WHERE d.catalog_id = $1 AND d.end_snapshot = h.snapshot_id),
-                    coalesce(sum(record_count), 0)::bigint,
-                    coalesce(sum(file_size_bytes), 0)::bigint
+             SELECT (count(*), (SELECT count(*) FROM hog_delete_file d
+                                 WHERE d.catalog_id = $1 AND d.end_snapshot = h.snapshot_id),
+                     coalesce(sum(record_count), 0)::bigint,
+                     coalesce(sum(file_size_bytes), 0)::bigint)
                FROM hog_data_file f WHERE f.catalog_id = $1 AND f.end_snapshot = h.snapshot_id)
      UNION ALL
     SELECT concat('receipt ', idempotency_key, ' tells other than the history of ', r.snapshot_id)

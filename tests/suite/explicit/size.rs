@@ -88,3 +88,25 @@ async fn a_list_that_was_cut_short_is_made_anew() -> Result<()> {
     assert_eq!(scene.live().await?, Vec::<i64>::new());
     ledger::agrees(&scene.catalog).await
 }
+
+/// Under the lock each file that came since costs one look, however many tuples are named: forty
+/// million comparisons would take longer than any hold may.
+#[tokio::test]
+async fn a_long_guarded_list_is_quick_beside_many_appends() -> Result<()> {
+    let scene = Scene::new().await?;
+    scene.table.append(vec![file("1")]).await?;
+    let read = scene.catalog.head().await?;
+    let others: Vec<_> = (0..4000).map(|day| file(&format!("-{}", day + 1))).collect();
+    scene.table.append(others).await?;
+    let items = (0..10_000).map(|day| super::item([Some(day.to_string().as_str())])).collect();
+    let body = DropBody { read_snapshot: Some(read), ..super::drop_of(items) };
+    let mut bounds = patient();
+    bounds.limits.max_hold = std::time::Duration::from_secs(4);
+    assert_eq!(scene.call_with(&body, &bounds).await??.files_ended, 1);
+    let late = DropBody { read_snapshot: Some(read - 1), ..body };
+    let refused = scene
+        .call_with(&super::DropBody { idempotency_key: uuid::Uuid::new_v4(), ..late }, &bounds)
+        .await?;
+    assert_eq!(refused.expect_err("day 1 came since").code(), "commit_conflict");
+    Ok(())
+}

@@ -141,6 +141,7 @@ async fn carry(
     go_on: &Notify,
     operator: &str,
 ) -> Result<()> {
+    client.set_nodelay(true)?;
     let session = start(&mut client, &mut server).await?;
     let mut statements: HashMap<Vec<u8>, String> = HashMap::new();
     loop {
@@ -179,17 +180,23 @@ async fn carry(
             Some(Fault::After) | None => {}
         }
         server.write_all(&bytes).await?;
-        // Handed on as it comes, but nothing of it where the answer is to be lost.
-        loop {
-            let (kind, message) = message(&mut server).await?;
-            if fault != Some(Fault::After) {
-                client.write_all(&message).await?;
+        let mut answer = Vec::new();
+        let ended = loop {
+            match message(&mut server).await {
+                Ok((kind, message)) => {
+                    answer.extend_from_slice(&message);
+                    if kind == b'Z' {
+                        break false;
+                    }
+                }
+                Err(_) => break true,
             }
-            if kind == b'Z' {
-                break;
-            }
-        }
+        };
         if fault == Some(Fault::After) {
+            return Ok(());
+        }
+        client.write_all(&answer).await?;
+        if ended {
             return Ok(());
         }
     }
