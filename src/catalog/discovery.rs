@@ -350,6 +350,22 @@ pub async fn count_files(
         .collect())
 }
 
+/// How many live files the table has, of every spec and of none.
+pub async fn count_live(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    table_id: i64,
+) -> sqlx::Result<i64> {
+    sqlx::query_scalar!(
+        r#"select count(*) as "files!" from hog_data_file
+           where catalog_id = $1 and table_id = $2 and end_snapshot is null"#,
+        catalog_id,
+        table_id
+    )
+    .fetch_one(connection)
+    .await
+}
+
 async fn set_statement_timeout(connection: &mut PgConnection, limit: Duration) -> sqlx::Result<()> {
     let statement = format!("set statement_timeout = {}", limit.as_millis().max(1));
     // Only a number is put in.

@@ -74,15 +74,15 @@ pub async fn look(
                   (select f.begin_snapshot
                    from hog_data_file f
                    where f.catalog_id = $1 and f.table_id = $2 and f.begin_snapshot > $4
-                     and ($5 or exists (
-                       select from jsonb_array_elements($6) as w (item)
-                       where (w.item ->> 'spec_id')::bigint = f.spec_id
-                         and w.item -> 'tuple' = (
-                           select jsonb_agg(jsonb_build_array(a.key_index, a.value)
-                                            order by a.key_index)
-                           from hog_file_partition_value a
-                           where a.catalog_id = f.catalog_id
-                             and a.data_file_id = f.data_file_id)))
+                     -- Uncorrelated, and so hashed: each file costs one look, however many tuples.
+                     and ($5 or (coalesce(f.spec_id, -1), coalesce(
+                         (select jsonb_agg(jsonb_build_array(a.key_index, a.value)
+                                           order by a.key_index)
+                          from hog_file_partition_value a
+                          where a.catalog_id = f.catalog_id
+                            and a.data_file_id = f.data_file_id), '[]')) in (
+                       select (w.item ->> 'spec_id')::bigint, w.item -> 'tuple'
+                       from jsonb_array_elements($6) as w (item)))
                      and not exists (
                        select from hog_snapshot_change k
                        where k.catalog_id = f.catalog_id and k.snapshot_id = f.begin_snapshot

@@ -1,7 +1,7 @@
 //! The receipts of explicit drops (`tailrace.drop_receipt`), and whether the server has used a key.
 
 use sqlx::types::Json;
-use sqlx::{AssertSqlSafe, PgConnection};
+use sqlx::{AssertSqlSafe, Execute, Executor, PgConnection};
 use uuid::Uuid;
 
 use super::discovery::{Counts, TupleOfSpec};
@@ -95,7 +95,30 @@ pub async fn find(
 /// is taken from its history row by the database: however many tuples, nothing large passes
 /// through the client while it holds the lock.
 pub async fn write(connection: &mut PgConnection, new: &NewReceipt<'_>) -> sqlx::Result<()> {
-    sqlx::query!(
+    write_or_prepare(connection, new, false).await
+}
+
+/// Has the server parse the statement of [`write()`], as [`super::tail::prepare_write`] does.
+pub async fn prepare_write(connection: &mut PgConnection) -> sqlx::Result<()> {
+    let nothing = NewReceipt {
+        catalog_id: 0,
+        idempotency_key: Uuid::nil(),
+        fingerprint: &[],
+        default_spec_id: None,
+        request: None,
+        head: 0,
+        schema_version: 0,
+        drop_id: None,
+    };
+    write_or_prepare(connection, &nothing, true).await
+}
+
+async fn write_or_prepare(
+    connection: &mut PgConnection,
+    new: &NewReceipt<'_>,
+    only_prepare: bool,
+) -> sqlx::Result<()> {
+    let statement = sqlx::query!(
         r#"insert into tailrace.drop_receipt (catalog_id, idempotency_key, fingerprint,
                default_spec_id, request, snapshot_id, schema_version, committed, files_ended,
                delete_files_ended, records, bytes, ended)
@@ -112,9 +135,12 @@ pub async fn write(connection: &mut PgConnection, new: &NewReceipt<'_>) -> sqlx:
         new.head,
         new.schema_version,
         new.drop_id
-    )
-    .execute(connection)
-    .await?;
+    );
+    if only_prepare {
+        connection.prepare(statement.sql()).await?;
+    } else {
+        statement.execute(connection).await?;
+    }
     Ok(())
 }
 

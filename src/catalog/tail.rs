@@ -1,8 +1,8 @@
 //! The commit tail of a partition drop: the writes of the contract ("The commit tail"), and
 //! nothing else, in one statement under the commit lock.
 
-use sqlx::PgConnection;
 use sqlx::types::Json;
+use sqlx::{Execute, Executor, PgConnection};
 use uuid::Uuid;
 
 use super::discovery::{Counts, TupleOfSpec, wanted};
@@ -66,12 +66,46 @@ pub struct Written {
 /// the statement see one state, so that nothing is ended unless the snapshot is made, and the
 /// answer is one short row: a client that stops reading cannot hold the lock by it. What each
 /// tuple gave is in our history, to be read after COMMIT.
+///
+/// Each file and vector is found by its own key, whatever the planner believes of the tables. With
+/// no or old statistics it would rather read all live files of the table and compare each with each
+/// candidate, which at 10,000 of both takes a minute under the lock. So what a row is compared with
+/// comes from the list, as no constant: no condition but the key leads to a row, and none makes the
+/// planner expect few of them. For the same reason no two lists are joined.
 pub async fn write_drop(
     connection: &mut PgConnection,
     write: &DropWrite<'_>,
 ) -> sqlx::Result<Option<Written>> {
+    run_or_prepare(connection, write, false).await
+}
+
+/// Has the server parse the statement of [`write_drop`], so that the first write of a session is
+/// one round trip under the lock and not two. Asks for nothing where that was done before.
+pub async fn prepare_write(connection: &mut PgConnection) -> sqlx::Result<()> {
+    let nothing = DropWrite {
+        catalog_id: 0,
+        table_id: 0,
+        table_uuid: Uuid::nil(),
+        tuples: &[],
+        planned: &[],
+        late_from: None,
+        author: "",
+        message: "",
+        whole_table: false,
+        fence: false,
+        drop_id: Uuid::nil(),
+        policy_revision: None,
+    };
+    run_or_prepare(connection, &nothing, true).await.map(|_| ())
+}
+
+async fn run_or_prepare(
+    connection: &mut PgConnection,
+    write: &DropWrite<'_>,
+    only_prepare: bool,
+) -> sqlx::Result<Option<Written>> {
     let (ids, tuple_numbers): (Vec<i64>, Vec<i32>) = write.planned.iter().copied().unzip();
-    let row = sqlx::query!(
+    let statement = sqlx::query!(
         r#"with wanted as materialized (
              select (ordinal - 1)::int as tuple_no, (item ->> 'spec_id')::bigint as spec_id,
                     item -> 'tuple' as tuple
@@ -85,8 +119,8 @@ pub async fn write_drop(
                from hog_file_partition_value v
                where v.catalog_id = f.catalog_id and v.data_file_id = f.data_file_id) as t
              join wanted w on w.spec_id = f.spec_id and w.tuple = t.tuple
-             where f.catalog_id = $1 and f.data_file_id >= $6 and f.table_id = $2
-               and f.end_snapshot is null and f.file_format = 'parquet'
+             where f.catalog_id = $1 and f.data_file_id >= $6 and f.table_id + 0 = $2
+               and coalesce(f.end_snapshot, -1) = -1 and f.file_format = 'parquet'
            ),
            candidates as materialized (
              select data_file_id, tuple_no
@@ -98,15 +132,20 @@ pub async fn write_drop(
              where $12 and catalog_id = $1 and table_id = $2 and end_snapshot is null
                and file_format = 'parquet'
            ),
+           found as materialized (
+             select $1::bigint as catalog_id, $2::bigint as table_id, true as live,
+                    c.data_file_id, c.tuple_no
+             from candidates c
+             cross join lateral (
+               select table_id, end_snapshot from hog_data_file
+               where catalog_id = $1 and data_file_id = c.data_file_id offset 0) as f
+             where f.table_id = $2 and f.end_snapshot is null
+           ),
            bumped as (
              update hog_catalog
              set last_snapshot_id = last_snapshot_id + 1,
                  schema_version = schema_version + case when $13 then 1 else 0 end
-             where catalog_id = $1
-               and exists (select from candidates c
-                           join hog_data_file f
-                             on f.catalog_id = $1 and f.data_file_id = c.data_file_id
-                           where f.table_id = $2 and f.end_snapshot is null)
+             where catalog_id = $1 and exists (select from found)
              returning last_snapshot_id as snapshot_id, schema_version
            ),
            snapshot as (
@@ -123,17 +162,25 @@ pub async fn write_drop(
            ),
            ended as (
              update hog_data_file f set end_snapshot = b.snapshot_id
-             from bumped b, candidates c
-             where f.catalog_id = $1 and f.data_file_id = c.data_file_id and f.table_id = $2
-               and f.end_snapshot is null
+             from bumped b, found c
+             where f.catalog_id = c.catalog_id and f.data_file_id = c.data_file_id
+               and f.table_id + 0 = c.table_id and (f.end_snapshot is null) = c.live
              returning f.data_file_id, c.tuple_no, f.record_count, f.file_size_bytes
+           ),
+           vectors as materialized (
+             select $1::bigint as catalog_id, true as live, d.delete_file_id, e.tuple_no
+             from ended e
+             cross join lateral (
+               select delete_file_id, end_snapshot from hog_delete_file
+               where catalog_id = $1 and data_file_id = e.data_file_id offset 0) as d
+             where d.end_snapshot is null
            ),
            ended_vectors as (
              update hog_delete_file d set end_snapshot = b.snapshot_id
-             from bumped b, ended e
-             where d.catalog_id = $1 and d.data_file_id = e.data_file_id
-               and d.end_snapshot is null
-             returning e.tuple_no
+             from bumped b, vectors v
+             where d.catalog_id = v.catalog_id and d.delete_file_id = v.delete_file_id
+               and (d.end_snapshot is null) = v.live
+             returning v.tuple_no
            ),
            per_tuple as (
              select tuple_no, sum(files)::bigint as files, sum(delete_files)::bigint as delete_files,
@@ -150,10 +197,11 @@ pub async fn write_drop(
                     coalesce(sum(records), 0)::bigint as records,
                     coalesce(sum(bytes), 0)::bigint as bytes,
                     coalesce(jsonb_agg(jsonb_build_object(
-                      'spec_id', w.spec_id, 'tuple', w.tuple, 'files', p.files,
+                      'spec_id', $5 -> p.tuple_no -> 'spec_id',
+                      'tuple', $5 -> p.tuple_no -> 'tuple', 'files', p.files,
                       'delete_files', p.delete_files, 'records', p.records, 'bytes', p.bytes)
                       order by p.tuple_no), '[]') as partitions
-             from per_tuple p left join wanted w using (tuple_no)
+             from per_tuple p
            ),
            history as (
              insert into tailrace.drop_history (catalog_id, snapshot_id, drop_id, table_id,
@@ -179,9 +227,12 @@ pub async fn write_drop(
         write.policy_revision,
         write.whole_table,
         write.fence
-    )
-    .fetch_optional(connection)
-    .await?;
+    );
+    if only_prepare {
+        connection.prepare(statement.sql()).await?;
+        return Ok(None);
+    }
+    let row = statement.fetch_optional(connection).await?;
     Ok(row.map(|row| Written {
         snapshot_id: row.snapshot_id,
         schema_version: row.schema_version,
@@ -209,19 +260,23 @@ pub async fn busy_tuples(
     let (ids, tuple_numbers): (Vec<i64>, Vec<i32>) = planned.iter().copied().unzip();
     sqlx::query_scalar!(
         r#"with planned as materialized (
-             select data_file_id, tuple_no
+             select $1::bigint as catalog_id, $2::bigint as table_id, true as live,
+                    data_file_id, tuple_no
              from unnest($3::bigint[], $4::int[]) as p (data_file_id, tuple_no)
            ),
            locked as materialized (
              select f.data_file_id from planned p
-             join hog_data_file f on f.catalog_id = $1 and f.data_file_id = p.data_file_id
-             where f.table_id = $2 and f.end_snapshot is null
+             join hog_data_file f
+               on f.catalog_id = p.catalog_id and f.data_file_id = p.data_file_id
+             where f.table_id + 0 = p.table_id and (f.end_snapshot is null) = p.live
              for no key update of f skip locked
            )
            select distinct p.tuple_no as "tuple_no!" from planned p
-           join hog_data_file f on f.catalog_id = $1 and f.data_file_id = p.data_file_id
+           cross join lateral (
+             select table_id, end_snapshot from hog_data_file
+             where catalog_id = $1 and data_file_id = p.data_file_id offset 0) as f
            where f.table_id = $2 and f.end_snapshot is null
-             and not exists (select from locked l where l.data_file_id = f.data_file_id)
+             and p.data_file_id not in (select data_file_id from locked)
            order by 1"#,
         catalog_id,
         table_id,

@@ -13,12 +13,12 @@ use uuid::Uuid;
 
 use super::problem::Problem;
 use super::{Bounds, internal};
-use crate::catalog::discovery::{Counts, TupleOfSpec, count_files, files_of};
+use crate::catalog::discovery::{Counts, TupleOfSpec, count_files, count_live, files_of};
 use crate::catalog::explicit_guard::{ExplicitQuestion, ExplicitState, look};
 use crate::catalog::failure::Failure;
 use crate::catalog::receipts::{self, NewReceipt, ReceiptRow, RequestedTuple};
 use crate::catalog::tables::{TableIdentity, file_id_counter};
-use crate::catalog::tail::{DropWrite, Written, write_drop};
+use crate::catalog::tail::{DropWrite, Written, prepare_write, write_drop};
 use crate::drop::hold::{HeldLock, Times, bounds};
 use crate::events;
 
@@ -107,7 +107,7 @@ impl Execution<'_> {
 
     /// Carries the request out.
     pub async fn run(&self, connection: &mut PgConnection) -> Result<Done, Problem> {
-        let TableIdentity { catalog_id, table_id, .. } = *self.identity;
+        let catalog_id = self.identity.catalog_id;
         if let Some(key) = self.idempotency_key
             && receipts::used_by_server(connection, catalog_id, key).await.map_err(internal)?
         {
@@ -115,23 +115,19 @@ impl Execution<'_> {
                 "idempotency_key was used by a commit of the server: make a fresh one".to_owned(),
             ));
         }
-        // Read first: a file that is committed after this has an id at or above it.
-        let late_from = file_id_counter(connection, catalog_id)
+        let (planned, late_from) = self.plan(connection).await?;
+        // What cannot be is refused before any writer has to wait for us; and what is asked under
+        // the lock has been parsed by then, so that it takes no round trips of its own.
+        let state = look(connection, &self.question(), bounds(&self.bounds.limits))
             .await
-            .map_err(internal)?
-            .ok_or_else(|| self.dropped())?;
-        let planned = match self.selection {
-            Selection::WholeTable => Vec::new(),
-            Selection::Tuples { tuples, lead } => {
-                let most = self.bounds.max_files.saturating_add(1);
-                files_of(connection, catalog_id, table_id, tuples, lead, most)
-                    .await
-                    .map_err(internal)?
-            }
-        };
-        if planned.len() as i64 > self.bounds.max_files {
-            let ended = self.count(connection).await?;
-            self.check_size(ended.iter().map(|(_, counts)| counts.files).sum())?;
+            .map_err(internal)?;
+        if state.as_ref().is_some_and(|state| state.has_receipt) {
+            return Ok(Done::Earlier(self.receipt(connection).await?));
+        }
+        self.guard(state)?;
+        prepare_write(connection).await.map_err(internal)?;
+        if self.idempotency_key.is_some() {
+            receipts::prepare_write(connection).await.map_err(internal)?;
         }
         let drop_id = Uuid::new_v4();
         match self.locked(connection, &planned, late_from, drop_id).await? {
@@ -143,6 +139,34 @@ impl Execution<'_> {
                 snapshot_id: written.map_or(head, |written| written.snapshot_id),
                 schema_version,
             }),
+        }
+    }
+
+    /// Finds the files without any lock, and the id from which on later ones are. Too many of them
+    /// are refused here, before any writer has to wait for us.
+    async fn plan(&self, connection: &mut PgConnection) -> Result<(Vec<(i64, i32)>, i64), Problem> {
+        let TableIdentity { catalog_id, table_id, .. } = *self.identity;
+        loop {
+            // Read first: a file that is committed after this has an id at or above it.
+            let late_from = file_id_counter(connection, catalog_id)
+                .await
+                .map_err(internal)?
+                .ok_or_else(|| self.dropped())?;
+            let Selection::Tuples { tuples, lead } = self.selection else {
+                let live = count_live(connection, catalog_id, table_id).await.map_err(internal)?;
+                self.check_size(live)?;
+                return Ok((Vec::new(), late_from));
+            };
+            let most = self.bounds.max_files.saturating_add(1);
+            let planned = files_of(connection, catalog_id, table_id, tuples, lead, most)
+                .await
+                .map_err(internal)?;
+            if planned.len() as i64 <= self.bounds.max_files {
+                return Ok((planned, late_from));
+            }
+            let ended = self.count(connection).await?;
+            self.check_size(ended.iter().map(|(_, counts)| counts.files).sum())?;
+            // They have become fewer: what was found was cut short and is not all of them.
         }
     }
 

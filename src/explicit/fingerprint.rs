@@ -7,7 +7,10 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::call::{DropBody, TableRef, TruncateBody};
+use super::call::{DropBody, PartitionItem, TableRef, TruncateBody};
+
+/// Spec, texts, whether they are meant literally.
+type Tuple<'a> = (Option<i64>, &'a [Option<String>], bool);
 
 #[derive(Serialize)]
 struct Covered<'a> {
@@ -15,30 +18,22 @@ struct Covered<'a> {
     catalog: &'a str,
     namespace: &'a str,
     table: &'a str,
-    tuples: Vec<CoveredTuple<'a>>,
+    tuples: Vec<Tuple<'a>>,
     fence: bool,
     expected_table_uuid: Option<Uuid>,
     read_snapshot: Option<i64>,
 }
 
-/// Ordered, so that a list of them can stand for a set.
-#[derive(Serialize, PartialEq, Eq, PartialOrd, Ord)]
-struct CoveredTuple<'a> {
-    spec_id: Option<i64>,
-    values: &'a [Option<String>],
-    literal: bool,
-}
-
 /// The fingerprint of a drop. A spec that is not named reads as `default_spec`: in a retry, the
 /// one that the receipt stored.
 pub fn of_drop(table: &TableRef, body: &DropBody, default_spec: Option<i64>) -> Vec<u8> {
+    let tuple = |item: &'_ PartitionItem| (item.spec_id.or(default_spec), item.literal);
     let mut tuples: Vec<_> = body
         .partitions
         .iter()
-        .map(|item| CoveredTuple {
-            spec_id: item.spec_id.or(default_spec),
-            values: &item.partition_values,
-            literal: item.literal,
+        .map(|item| {
+            let (spec_id, literal) = tuple(item);
+            (spec_id, item.partition_values.as_slice(), literal)
         })
         .collect();
     tuples.sort_unstable();

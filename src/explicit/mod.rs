@@ -62,6 +62,7 @@ pub async fn drop_partitions(
     author: &str,
     bounds: &Bounds,
 ) -> Result<DropAnswer, Problem> {
+    validate::check_note(body.author.as_deref(), body.message.as_deref())?;
     let catalog_id = catalog_id(connection, table).await?;
     let key = body.idempotency_key;
     if !body.dry_run
@@ -72,6 +73,12 @@ pub async fn drop_partitions(
         return replayed_drop(receipt, table, body);
     }
     let identity = live_table(connection, catalog_id, table).await?;
+    // Before the tuples are read: against another incarnation's specs they may make no sense.
+    if body.expected_table_uuid.is_some_and(|expected| expected != identity.table_uuid) {
+        return Err(Problem::TableRecreated {
+            table: format!("{}.{}", identity.namespace, identity.table),
+        });
+    }
     let shape = table_shape(connection, catalog_id, identity.table_id).await.map_err(internal)?;
     let default_spec_id = shape.live_spec.as_ref().map(|(spec_id, _)| *spec_id);
     validate::check_list(&body.partitions, default_spec_id)?;
@@ -129,6 +136,7 @@ pub async fn truncate(
     author: &str,
     bounds: &Bounds,
 ) -> Result<TruncateAnswer, Problem> {
+    validate::check_note(body.author.as_deref(), body.message.as_deref())?;
     let catalog_id = catalog_id(connection, table).await?;
     let fingerprint = fingerprint::of_truncate(table, expected_table_uuid, body);
     if let Some(key) = body.idempotency_key
@@ -250,15 +258,18 @@ async fn live_table(
     table: &TableRef,
 ) -> Result<TableIdentity, Problem> {
     let TableRef { catalog, namespace, table } = table;
+    let none = || {
+        Problem::NotFound(format!("there is no table {namespace}.{table} in catalog {catalog:?}"))
+    };
+    // The database takes no text with a NUL, not even to compare it.
+    if namespace.contains('\0') || table.contains('\0') {
+        return Err(none());
+    }
     find_live_table(connection, catalog_id, catalog, namespace, table)
         .await
         .map_err(internal)?
         .map(|live| live.identity)
-        .ok_or_else(|| {
-            Problem::NotFound(format!(
-                "there is no table {namespace}.{table} in catalog {catalog:?}"
-            ))
-        })
+        .ok_or_else(none)
 }
 
 /// What the database said is for our log and not for the caller.

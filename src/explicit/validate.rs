@@ -39,6 +39,16 @@ pub fn check_list(items: &[PartitionItem], default_spec: Option<i64>) -> Result<
     Ok(())
 }
 
+/// Checks the texts that go into the snapshot: Postgres stores no NUL in one.
+pub fn check_note(author: Option<&str>, message: Option<&str>) -> Result<(), Problem> {
+    for (name, text) in [("author", author), ("message", message)] {
+        if text.is_some_and(|text| text.contains('\0')) {
+            return Err(Problem::Validation(format!("{name} has a NUL, which no text can have")));
+        }
+    }
+    Ok(())
+}
+
 /// The tuples that the items name, in order.
 ///
 /// # Errors
@@ -83,6 +93,9 @@ fn resolve_one(
             item.partition_values.len(),
             fields.len()
         ));
+    }
+    if item.partition_values.iter().flatten().any(|text| text.contains('\0')) {
+        return Err("has a NUL, which no stored text can have".to_owned());
     }
     if !item.literal {
         for (field, value) in fields.iter().zip(&item.partition_values) {
@@ -149,3 +162,6 @@ fn shown(item: &PartitionItem) -> String {
         None => text,
     }
 }
+
+#[cfg(test)]
+mod tests;
