@@ -6,6 +6,7 @@
 //! [`execute`] does it.
 
 pub mod call;
+pub mod object;
 pub mod problem;
 
 use sqlx::PgConnection;

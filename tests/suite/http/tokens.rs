@@ -77,9 +77,9 @@ async fn each_role_may_what_it_may() -> Result<()> {
     for (method, path, body, for_reader, for_operator) in table {
         for path in [path.to_owned(), path.replacen("/v1", "", 1)] {
             for client in [&none, &wrong, &twice] {
-                let answer = client.send(method, &path, body.as_bytes()).await;
-                let answer = if method == "HEAD" { continue } else { answer? };
-                assert_eq!(answer.told(), (401, UNAUTHORIZED), "{method} {path}");
+                let answer = client.send(method, &path, body.as_bytes()).await?;
+                let expected = if method == "HEAD" { "" } else { UNAUTHORIZED };
+                assert_eq!(answer.told(), (401, expected), "{method} {path}");
                 assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
             }
             if for_reader == 403 {
@@ -88,7 +88,7 @@ async fn each_role_may_what_it_may() -> Result<()> {
             }
         }
         for (client, expected) in [(&reader, for_reader), (&operator, for_operator)] {
-            if method == "HEAD" || expected == 403 {
+            if expected == 403 {
                 continue;
             }
             let status = client.send(method, path, body.as_bytes()).await?.status;
