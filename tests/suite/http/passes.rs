@@ -106,6 +106,14 @@ async fn one_is_refused_while_the_schedule_runs_and_the_schedule_waits_for_one()
     let finished = scene.daemon.so_far("pass_finished").len();
     sqlx::raw_sql("rollback").execute(&mut holder).await?;
     scene.daemon.event("pass_finished", finished + 2).await?;
+    scene.daemon.signal("TERM").await?;
+    let Scene { daemon, .. } = scene;
+    let ended = daemon.end().await?;
+    let passes = ended.events().into_iter().filter(|name| name.starts_with("pass_"));
+    let passes: Vec<_> = passes.collect();
+    for pair in passes.chunks(2) {
+        assert_eq!(pair, ["pass_started", "pass_finished"], "{passes:?}");
+    }
     Ok(())
 }
 

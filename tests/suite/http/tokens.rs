@@ -175,9 +175,9 @@ async fn what_others_can_reach_needs_tokens_or_does_not_start() -> Result<()> {
         ("127.0.0.1:0", &*nowhere, "cannot be read"),
     ] {
         let env = [("TAILRACE__HTTP__BIND", bind), ("TAILRACE__HTTP__TOKENS_FILE", file)];
-        let ran = database.ran_with(&["run"], &env).await?;
-        assert_eq!(ran.code, 2, "{ran:?}");
-        assert!(ran.err.contains(says), "{ran:?}");
+        let ended = database.start(&["run"], &env)?.end().await?;
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.log.iter().any(|line| line.to_string().contains(says)), "{ended:?}");
     }
     let (_folder, file) = self::file()?;
     let file = file.display().to_string();
