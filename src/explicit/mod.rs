@@ -8,6 +8,7 @@
 pub mod call;
 mod execute;
 pub mod fingerprint;
+pub mod object;
 pub mod problem;
 pub mod validate;
 

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::failure::Failure;
 use super::state::State;
 use super::tokens::Caller;
+use crate::explicit::object::Object;
 use crate::explicit::problem::Problem;
 
 /// No body is larger.
@@ -148,14 +149,15 @@ async fn collect(mut body: Body, asks_first: bool) -> Result<Vec<u8>, Failure> {
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+    let value = serde_path_to_error::deserialize::<_, Object<T>>(&mut json).map_err(|error| {
         let at = error.path().to_string();
-        let place = if at == "." { String::new() } else { format!("{at}: ") };
+        // Where JSON ends in the middle, nobody knows what would have come: `?`.
+        let place = if at == "." || at.contains('?') { String::new() } else { format!("{at}: ") };
         bad(format!("the body is not what it should be: {place}{}", error.inner()))
     })?;
     json.end().map_err(|error| bad(format!("the body goes on after its JSON: {error}")))?;
     refuse_nul(bytes)?;
-    Ok(value)
+    Ok(value.0)
 }
 
 /// Postgres has no text with a NUL in it.

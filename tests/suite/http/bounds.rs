@@ -47,7 +47,7 @@ async fn a_slow_body_is_given_up() -> Result<()> {
     stream.write_all(head.as_bytes()).await?;
     stream.write_all(b"{\"partitions\"").await?;
     assert_eq!(scene.client.get("/livez").await?.status, 200);
-    let answer = Answer::read(&mut stream).await?;
+    let answer = tokio::time::timeout(Duration::from_secs(30), Answer::read(&mut stream)).await??;
     let expected = r#"{"detail":"the body did not come within http.body_timeout; nothing was done","error":"request_timeout"}"#;
     assert_eq!(answer.told(), (408, expected));
     assert_eq!(answer.header("connection"), Some("close"));

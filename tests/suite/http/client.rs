@@ -34,6 +34,11 @@ impl Answer {
 
     /// Reads one answer whose length its head says.
     pub async fn read(stream: &mut TcpStream) -> Result<Self> {
+        Self::read_after(stream, "GET").await
+    }
+
+    /// As [`Self::read`]; what answers a HEAD has a length and no body.
+    async fn read_after(stream: &mut TcpStream, method: &str) -> Result<Self> {
         let mut bytes = Vec::new();
         let head = loop {
             if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -52,7 +57,10 @@ impl Answer {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
         let mut answer = Answer { status, headers, body: String::new() };
-        let length: usize = answer.header("content-length").unwrap_or("0").parse()?;
+        let length: usize = match method {
+            "HEAD" => 0,
+            _ => answer.header("content-length").unwrap_or("0").parse()?,
+        };
         let mut body = bytes.split_off(head + 4);
         while body.len() < length {
             if stream.read_buf(&mut body).await? == 0 {
@@ -105,7 +113,7 @@ impl Client {
         let mut stream = self.connect().await?;
         stream.write_all(self.head(method, path, body.len()).as_bytes()).await?;
         stream.write_all(body).await?;
-        Answer::read(&mut stream).await
+        Answer::read_after(&mut stream, method).await
     }
 
     pub async fn get(&self, path: &str) -> Result<Answer> {

@@ -37,14 +37,14 @@ async fn each_error_is_hoglakes_as_bytes() -> Result<()> {
             drop.clone(),
             body(r#", "dryrun": true"#),
             400,
-            r#"{"detail":"the body is not what it should be: dryrun: unknown field `dryrun`, expected one of `partitions`, `idempotency_key`, `expected_table_uuid`, `read_snapshot`, `author`, `message`, `dry_run`, `fence` at line 1 column 120","error":"bad_request"}"#,
+            r#"{"detail":"the body is not what it should be: dryrun: unknown field `dryrun`, expected one of `partitions`, `idempotency_key`, `expected_table_uuid`, `read_snapshot`, `author`, `message`, `dry_run`, `fence` at line 1 column 113","error":"bad_request"}"#,
         ),
         (
             "POST",
             drop.clone(),
             body(r#", "fence": false, "fence": true"#),
             400,
-            r#"{"detail":"the body is not what it should be: fence: duplicate field `fence` at line 1 column 135","error":"bad_request"}"#,
+            r#"{"detail":"the body is not what it should be: duplicate field `fence` at line 1 column 128","error":"bad_request"}"#,
         ),
         (
             "POST",
@@ -72,14 +72,21 @@ async fn each_error_is_hoglakes_as_bytes() -> Result<()> {
             drop.clone(),
             format!("{} x", body("")),
             400,
-            r#"{"detail":"the body goes on after its JSON: trailing characters at line 1 column 107","error":"bad_request"}"#,
+            r#"{"detail":"the body goes on after its JSON: trailing characters at line 1 column 106","error":"bad_request"}"#,
+        ),
+        (
+            "POST",
+            drop.clone(),
+            format!(r#"{{"idempotency_key": "{KEY}", "partitions": [[["1"]]]}}"#),
+            400,
+            r#"{"detail":"the body is not what it should be: partitions[0]: invalid type: sequence, expected an object at line 1 column 75","error":"bad_request"}"#,
         ),
         (
             "POST",
             drop.clone(),
             too_deep,
             400,
-            r#"{"detail":"the body is not what it should be: invalid type: sequence, expected struct DropBody at line 1 column 0","error":"bad_request"}"#,
+            r#"{"detail":"the body is not what it should be: invalid type: sequence, expected an object at line 1 column 0","error":"bad_request"}"#,
         ),
         (
             "POST",
@@ -107,7 +114,7 @@ async fn each_error_is_hoglakes_as_bytes() -> Result<()> {
             format!("{TABLE}/truncate?expected_table_uuid=7"),
             String::new(),
             400,
-            r#"{"detail":"Failed to deserialize query string: expected_table_uuid: UUID parsing failed: invalid length: expected length 32 for simple format, found 1","error":"bad_request"}"#,
+            r#"{"detail":"Failed to deserialize query string: expected_table_uuid: UUID parsing failed: invalid length: found 1","error":"bad_request"}"#,
         ),
         (
             "POST",
@@ -128,7 +135,7 @@ async fn each_error_is_hoglakes_as_bytes() -> Result<()> {
             "/v1/catalogs/lake/maintenance/partition-retention/7".into(),
             String::new(),
             400,
-            r#"{"detail":"Invalid URL: Cannot parse `id` with value `7`: UUID parsing failed: invalid length: expected length 32 for simple format, found 1","error":"bad_request"}"#,
+            r#"{"detail":"Invalid URL: Cannot parse `id` with value `7`: UUID parsing failed: invalid length: found 1","error":"bad_request"}"#,
         ),
         (
             "GET",
@@ -159,11 +166,15 @@ async fn each_error_is_hoglakes_as_bytes() -> Result<()> {
             r#"{"detail":"the path does not have this method","error":"method_not_allowed"}"#,
         ),
     ];
+    let mut others = Vec::new();
     for (method, path, body, status, expected) in table {
         let answer = json.send(method, &path, body.as_bytes()).await?;
-        assert_eq!(answer.told(), (status, expected), "{method} {path} {body}");
         assert_eq!(answer.header("content-type"), Some("application/json"), "{path}");
+        if answer.told() != (status, expected) {
+            others.push(format!("{method} {path} {body}: {} {}", answer.status, answer.body));
+        }
     }
+    assert_eq!(others, [""; 0], "{}", others.join("\n"));
     Ok(())
 }
 

@@ -1,6 +1,9 @@
 //! A pass now.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, Result};
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::Scene;
@@ -67,34 +70,60 @@ async fn a_second_one_is_refused_while_one_runs() -> Result<()> {
 
 /// The schedule's pass and a pass that was asked for are never two at once.
 #[tokio::test]
-async fn the_schedule_waits_for_it_and_it_is_refused_while_the_schedule_runs() -> Result<()> {
+async fn one_is_refused_while_the_schedule_runs_and_the_schedule_waits_for_one() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("health.json");
     let mut scene = Scene::with(&[
         ("TAILRACE__SWEEP__LOCK_TIMEOUT", "60s"),
         ("TAILRACE__SCHEDULE__EVERY", "1s"),
         ("TAILRACE__SCHEDULE__JITTER", "0s"),
+        ("TAILRACE__HEALTH__FILE", &file.display().to_string()),
     ])
     .await?;
     let gate = Gate::shut(&scene.catalog).await?;
     scene.database.policy("lake", "events.raw", "at", "7d").await?;
-    // The schedule's own pass gets to the lock.
     queue(&scene.catalog, 1).await?;
-    let begun = scene.daemon.so_far("pass_started").len();
     let expected = r#"{"detail":"a pass is running","error":"pass_running"}"#;
     assert_eq!(scene.client.send("POST", PASS, b"").await?.told(), (409, expected));
     gate.open().await?;
-    scene.daemon.event("pass_finished", begun).await?;
 
-    // Now one that was asked for is first, and ticks go by.
-    scene.table.append(vec![crate::races::file(9)]).await?;
-    let gate = Gate::shut(&scene.catalog).await?;
-    queue(&scene.catalog, 1).await?;
-    let begun = scene.daemon.so_far("pass_started").len();
-    assert_eq!(scene.daemon.so_far("pass_finished").len(), begun - 1);
-    gate.open().await?;
-    scene.daemon.event("pass_finished", begun + 1).await?;
-    let (started, finished) =
-        (scene.daemon.so_far("pass_started").len(), scene.daemon.so_far("pass_finished").len());
-    assert!(started - finished <= 1, "{started} {finished}");
+    // Now one that was asked for is first, and stands still in the middle.
+    let mut holder = scene.database.connection().await?;
+    loop {
+        sqlx::raw_sql("begin; lock table hog_snapshot").execute(&mut holder).await?;
+        if scene.client.send("POST", PASS, b"").await?.status == 202 {
+            break;
+        }
+        sqlx::raw_sql("rollback").execute(&mut holder).await?;
+    }
+    // Two heartbeats from now on: one of before may tell of the schedule's last pass, and between
+    // two a pass that does not wait would have come to its end.
+    let mut beats = BTreeSet::from([Utc::now()]);
+    let running =
+        || scene.daemon.so_far("pass_started").len() - scene.daemon.so_far("pass_finished").len();
+    until("the schedule's next pass is due", async || {
+        let beat: Value = serde_json::from_slice(&std::fs::read(&file)?)?;
+        let written: DateTime<Utc> = beat["written_at"].as_str().context("a time")?.parse()?;
+        if beat["state"] == "pass" && beats.last().is_some_and(|last| written > *last) {
+            beats.insert(written);
+        }
+        Ok(beats.len() == 3 && running() == 1)
+    })
+    .await?;
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND datname = current_database()";
+    assert_eq!(scene.database.text(waiting).await?.as_deref(), Some("1"), "one pass only");
+    let finished = scene.daemon.so_far("pass_finished").len();
+    sqlx::raw_sql("rollback").execute(&mut holder).await?;
+    scene.daemon.event("pass_finished", finished + 2).await?;
+    scene.daemon.signal("TERM").await?;
+    let Scene { daemon, .. } = scene;
+    let ended = daemon.end().await?;
+    let passes = ended.events().into_iter().filter(|name| name.starts_with("pass_"));
+    let passes: Vec<_> = passes.collect();
+    for pair in passes.chunks(2) {
+        assert_eq!(pair, ["pass_started", "pass_finished"], "{passes:?}");
+    }
     Ok(())
 }
 
