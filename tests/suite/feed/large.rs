@@ -21,7 +21,12 @@ use crate::support::wait::until;
 /// in a catalog in which a neighbour has as many files. Gives (head before, head after, files).
 async fn many_files(scene: &Scene) -> Result<(i64, i64, usize)> {
     let neighbour = scene.database.table(&scene.catalog, "neighbour", &[Field::day("at")]).await?;
-    neighbour.append(vec![NewFile::of(["1"]); 60_000]).await?;
+    // Many ends that are none of ours, as in any lake that is compacted.
+    for _ in 0..60 {
+        neighbour.append(vec![NewFile::of(["1"]); 1000]).await?;
+        truncate(&neighbour).await?;
+    }
+    neighbour.append(vec![NewFile::of(["1"]); 10_000]).await?;
     let start = scene.catalog.head().await?;
     let first = 2 * BLOCK + 10_000;
     scene.table.append(vec![NewFile::of(["1"]); first]).await?;
@@ -134,8 +139,8 @@ async fn what_is_read_is_in_proportion_to_what_is_told() -> Result<()> {
     // blocks of the first commit, 4 of the truncate.
     let block = BLOCK as i64;
     assert_eq!(of("hog_data_file_changefeed"), 2 * files + 2 * (2 * block + 10_000), "{read:?}");
-    let ended = of("hog_data_file_ended");
-    assert!((2 * files..=6 * files).contains(&ended), "{read:?}");
+    // A block that is full to the last key does not know that it is the last.
+    assert_eq!(of("hog_data_file_ended"), (1 + 5) * files, "{read:?}");
     assert_eq!(of("hog_data_file_pkey"), 2 * files, "{read:?}");
     assert_eq!(read.len(), 3, "and by no other index: {read:?}");
     Ok(())
