@@ -22,11 +22,11 @@ use crate::support::wait::until;
 async fn many_files(scene: &Scene) -> Result<(i64, i64, usize)> {
     let neighbour = scene.database.table(&scene.catalog, "neighbour", &[Field::day("at")]).await?;
     // Many ends that are none of ours, as in any lake that is compacted.
-    for _ in 0..60 {
-        neighbour.append(vec![NewFile::of(["1"]); 1000]).await?;
+    for _ in 0..40 {
+        neighbour.append(vec![NewFile::of(["1"]); 100]).await?;
         truncate(&neighbour).await?;
     }
-    neighbour.append(vec![NewFile::of(["1"]); 10_000]).await?;
+    neighbour.append(vec![NewFile::of(["1"]); 1000]).await?;
     let start = scene.catalog.head().await?;
     let first = 2 * BLOCK + 10_000;
     scene.table.append(vec![NewFile::of(["1"]); first]).await?;
