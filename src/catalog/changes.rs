@@ -55,11 +55,12 @@ pub struct Edges {
 /// The settings are those of the plans that the module describes: a sequential or bitmap scan, a
 /// hash of all groups and a hash join all read a whole window before they give its first row. The
 /// parameters are looked at each time, for a window of three snapshots and one of a million make
-/// no common plan.
+/// no common plan. Workers of the server are left to others.
 pub async fn begin(connection: &mut PgConnection) -> sqlx::Result<PgTransaction<'_>> {
     let begin = "begin isolation level repeatable read read only; \
          set local enable_seqscan = off; set local enable_bitmapscan = off; \
          set local enable_hashagg = off; set local enable_hashjoin = off; \
+         set local max_parallel_workers_per_gather = 0; \
          set local plan_cache_mode = force_custom_plan";
     connection.begin_with(AssertSqlSafe(begin)).await
 }
@@ -159,7 +160,8 @@ pub async fn outline(
                group by begin_snapshot order by begin_snapshot limit $5"#
         ),
         // The array is known before the files are looked at, so that an index takes it as its
-        // condition where there is one, and one read of the table's files where there is none.
+        // condition where there is one, and one read of the table's files where there is none;
+        // `offset 0` as in `keys`.
         Section::EndedFiles => rows!(
             r#"with deleting as materialized (
                  select distinct d.snapshot_id as snapshot from hog_snapshot_change d
@@ -172,10 +174,12 @@ pub async fn outline(
                  order by d.snapshot_id limit $5
                ),
                ended as materialized (
-                 select end_snapshot as snapshot, count(*) as files from hog_data_file
-                 where catalog_id = $1 and table_id = $2
-                   and end_snapshot = any (array(select snapshot from deleting))
-                 group by end_snapshot
+                 select snapshot, count(*) as files
+                 from (select end_snapshot as snapshot from hog_data_file
+                       where catalog_id = $1 and table_id = $2
+                         and end_snapshot = any (array(select snapshot from deleting))
+                       offset 0) as found
+                 group by snapshot
                )
                select snapshot as "snapshot!", coalesce(files, 0) as "rows!"
                from deleting left join ended using (snapshot)
@@ -186,6 +190,9 @@ pub async fn outline(
 
 /// The keys of the section's rows in these snapshots that come after `after`, in order, at most
 /// `limit`. The snapshots must be from an [`outline`], those without rows left out.
+///
+/// `offset 0` keeps the order out of the choice of an index scan: for its sake a whole range of
+/// the index would be read, and filtered, of which these snapshots are a small part.
 pub async fn keys(
     connection: &mut PgConnection,
     section: Section,
@@ -207,22 +214,28 @@ pub async fn keys(
     }
     Ok(match section {
         Section::Files => rows!(
-            r#"select begin_snapshot as "snapshot!", data_file_id as id from hog_data_file
-               where catalog_id = $1 and table_id = $2 and begin_snapshot = any ($3)
-                 and (begin_snapshot, data_file_id) > ($4, $5)
-               order by begin_snapshot, data_file_id limit $6"#
+            r#"select snapshot as "snapshot!", id as "id!"
+               from (select begin_snapshot as snapshot, data_file_id as id from hog_data_file
+                     where catalog_id = $1 and table_id = $2 and begin_snapshot = any ($3)
+                       and (begin_snapshot, data_file_id) > ($4, $5)
+                     offset 0) as found
+               order by snapshot, id limit $6"#
         ),
         Section::DeleteFiles => rows!(
-            r#"select begin_snapshot as "snapshot!", delete_file_id as id from hog_delete_file
-               where catalog_id = $1 and table_id = $2 and begin_snapshot = any ($3)
-                 and (begin_snapshot, delete_file_id) > ($4, $5)
-               order by begin_snapshot, delete_file_id limit $6"#
+            r#"select snapshot as "snapshot!", id as "id!"
+               from (select begin_snapshot as snapshot, delete_file_id as id from hog_delete_file
+                     where catalog_id = $1 and table_id = $2 and begin_snapshot = any ($3)
+                       and (begin_snapshot, delete_file_id) > ($4, $5)
+                     offset 0) as found
+               order by snapshot, id limit $6"#
         ),
         Section::EndedFiles => rows!(
-            r#"select end_snapshot as "snapshot!", data_file_id as id from hog_data_file
-               where catalog_id = $1 and table_id = $2 and end_snapshot = any ($3)
-                 and (end_snapshot, data_file_id) > ($4, $5)
-               order by end_snapshot, data_file_id limit $6"#
+            r#"select snapshot as "snapshot!", id as "id!"
+               from (select end_snapshot as snapshot, data_file_id as id from hog_data_file
+                     where catalog_id = $1 and table_id = $2 and end_snapshot = any ($3)
+                       and (end_snapshot, data_file_id) > ($4, $5)
+                     offset 0) as found
+               order by snapshot, id limit $6"#
         ),
     })
 }

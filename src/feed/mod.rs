@@ -3,7 +3,28 @@
 //!
 //! [`query`] says what can be asked, [`open`] checks it; [`stream`] tells the whole window in
 //! chunks, [`page`] tells it in pages; [`walk`] finds the rows of both, [`cursor`] is where a page
-//! ended.
+//! ended. A handler:
+//!
+//! ```no_run
+//! # use tailrace::explicit::problem::Problem;
+//! # async fn example(pool: sqlx::PgPool, table: tailrace::explicit::call::TableRef,
+//! #     query: tailrace::feed::ChangesQuery) -> Result<axum::response::Response, Problem> {
+//! use axum::{Json, body::Body, response::IntoResponse};
+//!
+//! let session = move || {
+//!     let pool = pool.clone();
+//!     async move { pool.acquire().await.map_err(|_| Problem::Internal) }
+//! };
+//! let mut first = session().await?;
+//! let changes = tailrace::feed::open(&mut first, &table, &query).await?;
+//! if changes.is_page() {
+//!     return Ok(Json(changes.page(&mut first).await?).into_response());
+//! }
+//! drop(first);
+//! let body = Body::from_stream(changes.stream(session));
+//! Ok(([("content-type", "application/json")], body).into_response())
+//! # }
+//! ```
 //!
 //! # Why nothing is missed between two chunks
 //! A window is (from, to] with `to` at or before the head, and is read in many transactions.

@@ -150,6 +150,35 @@ async fn a_table_that_is_dropped_breaks_the_answer_off() -> Result<()> {
     Ok(())
 }
 
+/// Each of the ways to be gone by itself, whatever else the server writes with it.
+#[tokio::test]
+async fn every_way_to_be_gone_breaks_the_answer_off() -> Result<()> {
+    let scene = Scene::new().await?;
+    let start = scene.catalog.head().await?;
+    let head = scene.append(&["1"]).await?;
+    for (gone, back) in [
+        (
+            "UPDATE hog_table SET dropped_snapshot = 9",
+            "UPDATE hog_table SET dropped_snapshot = NULL",
+        ),
+        (
+            "UPDATE hog_table_version SET end_snapshot = 99",
+            "UPDATE hog_table_version SET end_snapshot = NULL",
+        ),
+        ("UPDATE hog_namespace SET dropped = true", "UPDATE hog_namespace SET dropped = false"),
+        ("UPDATE hog_table SET table_uuid = gen_random_uuid()", "SELECT 1"),
+    ] {
+        let opened = scene.open(&window(start, head)).await??;
+        let mut stream = pin!(opened.stream(sessions(scene.pool())));
+        assert!(stream.try_next().await?.is_some());
+        scene.database.sql(gone).await?;
+        let refused = stream.try_next().await.err().context(gone)?;
+        assert_eq!((refused.status(), refused.code()), (409, "table_dropped"), "{gone}");
+        scene.database.sql(back).await?;
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn what_is_committed_meanwhile_is_not_of_the_window() -> Result<()> {
     let (scene, start, end) = long_window().await?;

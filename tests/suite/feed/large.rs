@@ -21,7 +21,12 @@ use crate::support::wait::until;
 /// in a catalog in which a neighbour has as many files. Gives (head before, head after, files).
 async fn many_files(scene: &Scene) -> Result<(i64, i64, usize)> {
     let neighbour = scene.database.table(&scene.catalog, "neighbour", &[Field::day("at")]).await?;
-    neighbour.append(vec![NewFile::of(["1"]); 60_000]).await?;
+    // Many ends that are none of ours, as in any lake that is compacted.
+    for _ in 0..40 {
+        neighbour.append(vec![NewFile::of(["1"]); 100]).await?;
+        truncate(&neighbour).await?;
+    }
+    neighbour.append(vec![NewFile::of(["1"]); 1000]).await?;
     let start = scene.catalog.head().await?;
     let first = 2 * BLOCK + 10_000;
     scene.table.append(vec![NewFile::of(["1"]); first]).await?;
@@ -99,25 +104,27 @@ async fn two_hundred_thousand_files_come_in_chunks_each_made_when_it_is_asked_fo
     let [begun, vectors, ended] = all_ids(&told);
     assert_eq!((begun.len(), vectors.len(), ended.len()), (files, 0, files));
     assert!(begun == expected && ended == expected, "the ids, in order");
-    Ok(())
+    what_is_read_is_in_proportion(&scene, (start, end), files).await
 }
 
-#[tokio::test]
-async fn what_is_read_is_in_proportion_to_what_is_told() -> Result<()> {
-    let scene = Scene::new().await?;
-    let (start, end, files) = many_files(&scene).await?;
-    settle(&scene).await?;
-    let before = reads(&scene, "hog_data_file").await?;
-    let values_before = reads(&scene, "hog_file_partition_value").await?;
+/// Tells the window once more, and looks at what that made the server read.
+async fn what_is_read_is_in_proportion(
+    scene: &Scene,
+    (start, end): (i64, i64),
+    files: usize,
+) -> Result<()> {
+    settle(scene).await?;
+    let before = reads(scene, "hog_data_file").await?;
+    let values_before = reads(scene, "hog_file_partition_value").await?;
     let mut session = scene.database.connection().await?;
     let table = table_ref("lake", "events", "raw");
     let opened = feed::open(&mut session, &table, &with_ends(start, end)).await?;
     let page = opened.page(&mut session).await?;
     assert_eq!(page.files.len() + page.ended_files.context("ends")?.len(), 2 * files);
     session.close().await?;
-    settle(&scene).await?;
-    let after = reads(&scene, "hog_data_file").await?;
-    let values_after = reads(&scene, "hog_file_partition_value").await?;
+    settle(scene).await?;
+    let after = reads(scene, "hog_data_file").await?;
+    let values_after = reads(scene, "hog_file_partition_value").await?;
     assert_eq!(after.0, before.0, "no sequential scan of the files");
     assert_eq!(values_after.0, values_before.0, "none of their values");
     let files = files as i64;
@@ -134,8 +141,8 @@ async fn what_is_read_is_in_proportion_to_what_is_told() -> Result<()> {
     // blocks of the first commit, 4 of the truncate.
     let block = BLOCK as i64;
     assert_eq!(of("hog_data_file_changefeed"), 2 * files + 2 * (2 * block + 10_000), "{read:?}");
-    let ended = of("hog_data_file_ended");
-    assert!((2 * files..=6 * files).contains(&ended), "{read:?}");
+    // A block that is full to the last key does not know that it is the last.
+    assert_eq!(of("hog_data_file_ended"), (1 + 5) * files, "{read:?}");
     assert_eq!(of("hog_data_file_pkey"), 2 * files, "{read:?}");
     assert_eq!(read.len(), 3, "and by no other index: {read:?}");
     Ok(())

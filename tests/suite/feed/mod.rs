@@ -13,6 +13,7 @@ use std::pin::pin;
 
 use anyhow::{Context, Result, ensure};
 use futures_util::TryStreamExt;
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 use sqlx::PgPool;
 use sqlx::pool::PoolConnection;
@@ -135,13 +136,11 @@ pub fn table_ref(catalog: &str, namespace: &str, table: &str) -> TableRef {
     TableRef { catalog, namespace, table }
 }
 
+/// A session of a pool.
+type Session = Result<PoolConnection<sqlx::Postgres>, Problem>;
+
 /// What gives a stream its sessions.
-pub fn sessions(
-    pool: &PgPool,
-) -> impl FnMut() -> std::pin::Pin<
-    Box<dyn Future<Output = Result<PoolConnection<sqlx::Postgres>, Problem>> + Send>,
-> + Send
-+ 'static {
+pub fn sessions(pool: &PgPool) -> impl FnMut() -> BoxFuture<'static, Session> + Send + 'static {
     let pool = pool.clone();
     move || {
         let pool = pool.clone();

@@ -192,12 +192,12 @@ async fn history(seed: u64) -> Result<()> {
         step(&scene, &mut random).await?;
         objects.write(&scene.table.all_files().await?, &scene.table.all_vectors().await?);
         let head = scene.catalog.head().await?;
-        for at in 0..consumers.len() {
+        for (at, consumer) in consumers.iter_mut().enumerate() {
             // The first reads after every commit, the others when they come to it.
             if at > 0 && random.u8(0..4) > 0 {
                 continue;
             }
-            let from = consumers[at].at;
+            let from = consumer.at;
             let to = if at == 2 { random.i64(from..=head) } else { head };
             let told = scene.told(&with_ends(from, to)).await?;
             let (expected, reconcile) = reference(&scene, from, to).await?;
@@ -216,7 +216,6 @@ async fn history(seed: u64) -> Result<()> {
                 let [files, vectors, _] = expected;
                 assert_eq!(all_ids(&plain), [files, vectors, vec![]], "seed {seed}");
             }
-            let consumer = &mut consumers[at];
             consumer.apply(&told, &objects)?;
             let seen = objects.seen(&scene.table.files_at(to).await?);
             assert_eq!(consumer.rows, seen, "seed {seed}, consumer {at}, ({from}, {to}]");
