@@ -9,13 +9,14 @@
 //! | [`failure`] | what goes wrong, as hoglake's clients know it |
 //! | [`extract`] | paths, queries and bodies, each refused in that shape |
 //! | [`state`], [`sessions`], [`passes`] | what requests share: database sessions, drops, passes |
-//! | [`drops`], [`policies`], [`maintenance`], [`probes`] | the handlers |
+//! | [`drops`], [`changes`], [`policies`], [`maintenance`], [`probes`] | the handlers |
 //!
 //! A slow or huge client harms nobody else: heads, bodies and answers have timeouts, bodies a
 //! size, and connections, database sessions and drops a number. Whatever holds a session runs in
 //! a task of its own: neither a client that goes away nor a shutdown drops it where it stands.
 
 pub mod browser;
+pub mod changes;
 pub mod drops;
 pub mod extract;
 pub mod failure;

@@ -16,7 +16,7 @@ use utoipa_axum::routes;
 use super::failure::{Failure, of_panic};
 use super::observe::observe;
 use super::state::State;
-use super::{drops, maintenance, policies, probes};
+use super::{changes, drops, maintenance, policies, probes};
 
 /// What went wrong. Some codes come with more fields.
 #[derive(Debug, Serialize, ToSchema)]
@@ -64,6 +64,7 @@ fn api() -> OpenApiRouter<Arc<State>> {
     OpenApiRouter::with_openapi(About::openapi())
         .routes(routes!(drops::drop_listed))
         .routes(routes!(drops::truncate_table))
+        .routes(routes!(changes::get_changes))
         .routes(routes!(policies::get_policy, policies::put_policy, policies::delete_policy))
         .routes(routes!(policies::get_plan))
         .routes(routes!(maintenance::start_pass))

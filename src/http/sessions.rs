@@ -2,6 +2,7 @@
 //! after it. None is handed on, so none can be handed on inside a transaction, with a setting
 //! that somebody left, or with a password that was rotated since.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +44,20 @@ impl Sessions {
         let Ok(Ok(permit)) = permit.await else { return Err(Failure::Unavailable) };
         let database = (self.database)().map_err(|error| Failure::of_configuration(&error))?;
         Ok(Session { connection: database.session().await?, _permit: permit })
+    }
+}
+
+impl Deref for Session {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        &self.connection
+    }
+}
+
+impl DerefMut for Session {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        &mut self.connection
     }
 }
 

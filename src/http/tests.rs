@@ -235,6 +235,7 @@ async fn every_path_of_the_document_is_there_with_and_without_the_version() {
     let table = "/catalogs/{catalog}/namespaces/{namespace}/tables/{table}";
     let pass = "/catalogs/{catalog}/maintenance/partition-retention";
     let expected = [
+        format!("GET {table}/changes"),
         format!("DELETE {table}/partition-retention"),
         format!("GET {table}/partition-retention"),
         format!("GET {table}/partition-retention/plan"),

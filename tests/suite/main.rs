@@ -9,6 +9,7 @@ mod installation;
 mod lake;
 mod pass;
 mod policy;
+mod python;
 mod races;
 mod server;
 mod standins;

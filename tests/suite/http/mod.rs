@@ -1,7 +1,7 @@
 //! The daemon's HTTP interface, by a client of bytes.
 
 mod bounds;
-mod client;
+pub mod client;
 mod errors;
 mod ids;
 mod in_flight;
@@ -9,7 +9,7 @@ mod passes;
 mod plans;
 mod policies;
 mod probes;
-mod tokens;
+pub mod tokens;
 
 use anyhow::{Context, Result};
 use tailrace::demo::lake::{Catalog, Field, Table};

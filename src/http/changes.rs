@@ -1,0 +1,87 @@
+//! The changes of a table: the whole window as a stream, or a page of it.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State as From;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::{self, StreamExt};
+
+use super::drops::TablePath;
+use super::extract::{Named, Params};
+use super::failure::Failure;
+use super::routes::ErrorBody;
+use super::state::State;
+use crate::explicit::problem::Problem;
+use crate::feed::{self, ChangesPage, ChangesQuery};
+
+/// What happened to the table's files in a window of snapshots.
+///
+/// Without `limit` the answer is the whole window, told as it is read. Should it turn out on the
+/// way that the window cannot be told whole, the connection breaks off: an answer that came to
+/// its end is complete.
+#[utoipa::path(
+    get,
+    path = "/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/changes",
+    tag = "changes",
+    params(TablePath, ChangesQuery),
+    responses(
+        (status = 200, body = ChangesPage),
+        (status = "4XX", body = ErrorBody),
+        (status = "5XX", body = ErrorBody),
+    )
+)]
+pub async fn get_changes(
+    From(state): From<Arc<State>>,
+    Named(path): Named<TablePath>,
+    Params(query): Params<ChangesQuery>,
+) -> Result<Response, Failure> {
+    let mut session = state.sessions.open().await?;
+    let table = path.table();
+    let work = async move {
+        let told = match feed::open(&mut session.connection, &table, &query).await {
+            Ok(changes) if changes.is_page() => {
+                changes.page(&mut session.connection).await.map(Told::Page)
+            }
+            Ok(changes) => Ok(Told::Window(changes)),
+            Err(problem) => Err(problem),
+        };
+        session.close().await;
+        Ok(told?)
+    };
+    match state.carry(work).await? {
+        Told::Page(page) => Ok(Json(page).into_response()),
+        Told::Window(changes) => streamed(state, changes).await,
+    }
+}
+
+enum Told {
+    Page(ChangesPage),
+    Window(feed::Changes),
+}
+
+/// The answer to a whole window. Its first chunk is read before the status is said, so that what
+/// goes wrong by then is said in words; later only breaking off is left. Each chunk has a session
+/// of its own, so that a client that reads slowly keeps none from others.
+async fn streamed(state: Arc<State>, changes: feed::Changes) -> Result<Response, Failure> {
+    let sessions = move || {
+        let state = state.clone();
+        async move { state.sessions.open().await.map_err(problem) }
+    };
+    let mut parts = Box::pin(changes.stream(sessions));
+    let first = match parts.next().await {
+        Some(Err(Problem::Unavailable)) => return Err(Failure::Unavailable),
+        first => first.transpose()?.unwrap_or_default(),
+    };
+    let body = Body::from_stream(stream::iter([Ok(first)]).chain(parts));
+    Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+fn problem(failure: Failure) -> Problem {
+    match failure {
+        Failure::Problem(problem) => problem,
+        _ => Problem::Unavailable,
+    }
+}
