@@ -22,6 +22,7 @@ use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::receipts::{self, ReceiptRow, RequestedTuple};
 use crate::catalog::shape::{spec_book, table_shape};
 use crate::catalog::tables::{TableIdentity, catalogs, find_live_table};
+use crate::events;
 
 /// What bounds an explicit drop.
 #[derive(Debug, Clone, Copy)]
@@ -257,6 +258,6 @@ async fn live_table(
 
 /// What the database said is for our log and not for the caller.
 pub fn internal(error: sqlx::Error) -> Problem {
-    tracing::error!(event = crate::events::REQUEST_FAILED, error = %error, "The database failed a request");
+    tracing::error!(event = events::REQUEST_FAILED, error = %error, "The database failed a request");
     Problem::Internal
 }
