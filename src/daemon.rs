@@ -7,6 +7,8 @@ mod tests;
 
 use std::sync::Arc;
 
+use std::time::Duration;
+
 use anyhow::{Context, anyhow};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, Id, JoinSet};
@@ -45,17 +47,34 @@ pub struct Interface {
     pub tokens: Option<Arc<Tokens>>,
 }
 
-/// A token that SIGTERM or SIGINT cancels, for a command that runs one pass.
+/// A token that SIGTERM or SIGINT cancels, for a command that runs one pass. What has not ended
+/// after `grace`, or at a second signal, is ended with the process, exit code 1: the server rolls
+/// back what was open.
 ///
 /// # Errors
 /// A signal handler cannot be set.
-pub fn stop_on_signal() -> anyhow::Result<CancellationToken> {
-    let signals = Signals::listen().context("cannot listen to SIGTERM and SIGINT")?;
+pub fn stop_on_signal(grace: Duration) -> anyhow::Result<CancellationToken> {
+    let listen = || Signals::listen().context("cannot listen to SIGTERM and SIGINT");
+    let (first, second) = (listen()?, listen()?);
     let stop = CancellationToken::new();
     let cancelled = stop.clone();
     tokio::spawn(async move {
-        signals.first().await;
+        first.first().await;
         cancelled.cancel();
+        // Both listeners have heard the first signal: the second one is asked anew.
+        let again = async {
+            second.first().await;
+            match Signals::listen() {
+                Ok(signals) => signals.first().await,
+                Err(_) => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = tokio::time::sleep(grace) => {}
+            _ = again => {}
+        }
+        eprintln!("tailrace: ended before the work was; what was open is rolled back");
+        std::process::exit(1);
     });
     Ok(stop)
 }

@@ -52,6 +52,8 @@ events! {
     info PASS_STARTED = "pass_started";
     /// A pass came to its end.
     info PASS_FINISHED = "pass_finished";
+    /// Old rows of ours were not purged.
+    warn PURGE_FAILED = "purge_failed";
     /// A pass could not go through.
     error PASS_FAILED = "pass_failed";
     /// Another daemon works on a catalog.

@@ -210,13 +210,19 @@ impl Judge {
     }
 }
 
-/// A text of any length as a line can hold it.
+/// A text of any length as a line can hold it: cut, and without line breaks or terminal commands,
+/// for a stored value may be anything.
 pub fn shortened(text: &str) -> String {
     const SHOWN: usize = 80;
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
+    let mut line: String = text
+        .chars()
+        .take(SHOWN)
+        .map(|letter| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter })
+        .collect();
+    if text.chars().nth(SHOWN).is_some() {
+        line.push_str("...");
     }
+    line
 }
 
 /// The rules of one spec under one policy.

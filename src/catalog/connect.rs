@@ -6,6 +6,8 @@ use std::time::Duration;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
 
+use super::deadline::{SLACK, within};
+
 /// Where the catalogs are, and how long to try to get there.
 #[derive(Debug, Clone)]
 pub struct Database {
@@ -65,7 +67,7 @@ impl Database {
 
 /// Ends a session in good order; a session that is broken already is simply let go.
 pub async fn close(connection: PgConnection) {
-    if let Err(error) = connection.close().await {
+    if let Err(error) = within(SLACK, connection.close()).await {
         tracing::debug!(%error, "a database session did not end in good order");
     }
 }

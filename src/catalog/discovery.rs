@@ -32,10 +32,11 @@ pub struct Counts {
 
 impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
-        self.files += other.files;
-        self.delete_files += other.delete_files;
-        self.records += other.records;
-        self.bytes += other.bytes;
+        // A writer may claim any number of rows and bytes.
+        self.files = self.files.saturating_add(other.files);
+        self.delete_files = self.delete_files.saturating_add(other.delete_files);
+        self.records = self.records.saturating_add(other.records);
+        self.bytes = self.bytes.saturating_add(other.bytes);
     }
 }
 
@@ -157,6 +158,47 @@ pub async fn scan_live(
     set_statement_timeout(connection, Duration::from_secs(60)).await.and(outcome)
 }
 
+/// The tuples of the table's newest live files, at most `limit` of them, each with its own counts.
+pub async fn newest_live(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    table_id: i64,
+    limit: i64,
+) -> sqlx::Result<Vec<FoundTuple>> {
+    // hog_data_file_live has the table's live files by begin_snapshot: read from its end.
+    let rows = sqlx::query!(
+        r#"select f.spec_id, f.record_count, f.file_size_bytes,
+                  f.file_format = 'parquet' as "is_parquet!",
+                  (select jsonb_agg(jsonb_build_array(a.key_index, a.value) order by a.key_index)
+                   from hog_file_partition_value a
+                   where a.catalog_id = f.catalog_id and a.data_file_id = f.data_file_id)
+                  as "tuple: TuplePairs"
+           from hog_data_file f
+           where f.catalog_id = $1 and f.table_id = $2 and f.end_snapshot is null
+           order by f.begin_snapshot desc
+           limit $3"#,
+        catalog_id,
+        table_id,
+        limit
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| FoundTuple {
+            spec_id: row.spec_id,
+            tuple: stored(row.tuple),
+            is_parquet: row.is_parquet,
+            counts: Counts {
+                files: 1,
+                delete_files: 0,
+                records: row.record_count,
+                bytes: row.file_size_bytes,
+            },
+        })
+        .collect())
+}
+
 /// Whether this server has hog_file_partition_value_lookup, which came with V23; without it a
 /// partition's files are found by reading the table's.
 pub async fn has_lookup_index(connection: &mut PgConnection) -> sqlx::Result<bool> {
@@ -257,7 +299,8 @@ pub async fn tuples_with_text(
 /// `limit` of them.
 ///
 /// The lookup index finds the files by the value at `lead`, a position in each tuple (null or
-/// not), then each file's whole tuple is compared.
+/// not). Each file's whole tuple is put together once and looked up among the wanted ones, so that
+/// the work is that of the files and not of files times tuples: thousands of tuples may share a day.
 pub async fn files_of(
     connection: &mut PgConnection,
     catalog_id: i64,
@@ -273,27 +316,39 @@ pub async fn files_of(
     let (lead_keys, lead_values): (Vec<Option<i32>>, Vec<Option<String>>) =
         tuples.iter().zip(lead).map(|(tuple, position)| lead_of(tuple, *position)).unzip();
     let rows = sqlx::query!(
-        r#"select f.data_file_id, (w.ordinal - 1)::int as "tuple_no!"
-           from (with wanted as materialized (
-                   select item, lead_key, lead_value, ordinal
-                   from rows from (jsonb_array_elements($3), unnest($4::int[]), unnest($5::text[]))
-                          with ordinality as w (item, lead_key, lead_value, ordinal))
-                 select w.item, w.ordinal, v.data_file_id from wanted w
-                 join hog_file_partition_value v
-                   on v.catalog_id = $1 and v.key_index = w.lead_key and v.value = w.lead_value
-                 union all
-                 select w.item, w.ordinal, v.data_file_id from wanted w
-                 join hog_file_partition_value v
-                   on v.catalog_id = $1 and v.key_index = w.lead_key and v.value is null
-                 where w.lead_value is null) as w
-           join hog_data_file f on f.catalog_id = $1 and f.data_file_id = w.data_file_id
-           where f.table_id = $2 and f.end_snapshot is null
-             and f.spec_id = (w.item ->> 'spec_id')::bigint
-             and (select jsonb_agg(jsonb_build_array(a.key_index, a.value) order by a.key_index)
-                  from hog_file_partition_value a
-                  where a.catalog_id = f.catalog_id and a.data_file_id = f.data_file_id)
-                 = w.item -> 'tuple'
-           order by f.data_file_id
+        r#"with leads as materialized (
+             select distinct lead_key, lead_value
+             from unnest($4::int[], $5::text[]) as l (lead_key, lead_value)
+           ),
+           hits as materialized (
+             select v.data_file_id from leads l
+             join hog_file_partition_value v
+               on v.catalog_id = $1 and v.key_index = l.lead_key and v.value = l.lead_value
+             union
+             select v.data_file_id from leads l
+             join hog_file_partition_value v
+               on v.catalog_id = $1 and v.key_index = l.lead_key and v.value is null
+             where l.lead_value is null
+           ),
+           numbers as materialized (
+             select jsonb_object_agg((item ->> 'spec_id') || ' ' || (item -> 'tuple'), ordinal - 1)
+                    as by_tuple
+             from jsonb_array_elements($3) with ordinality as w (item, ordinal)
+           ),
+           files as materialized (
+             select f.data_file_id,
+                    (select by_tuple from numbers) ->> (f.spec_id || ' ' ||
+                      (select jsonb_agg(jsonb_build_array(a.key_index, a.value) order by a.key_index)
+                       from hog_file_partition_value a
+                       where a.catalog_id = f.catalog_id and a.data_file_id = f.data_file_id))
+                    as tuple_no
+             from hits h
+             join hog_data_file f on f.catalog_id = $1 and f.data_file_id = h.data_file_id
+             where f.table_id = $2 and f.end_snapshot is null
+           )
+           select data_file_id, tuple_no::int as "tuple_no!" from files
+           where tuple_no is not null
+           order by data_file_id
            limit $6"#,
         catalog_id,
         table_id,

@@ -6,6 +6,7 @@ pub mod changes;
 pub mod clock;
 pub mod commit_lock;
 pub mod connect;
+pub mod deadline;
 pub mod discovery;
 pub mod explicit_guard;
 pub mod failure;

@@ -22,35 +22,41 @@ pub async fn purge(
     receipt_keep: Duration,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        r#"delete from tailrace.policy x where not exists (
-             select from hog_table t
-             where t.catalog_id = x.catalog_id and t.table_id = x.table_id
-               and (t.dropped_snapshot is null
-                    or exists (select from hog_table s
-                               where s.catalog_id = t.catalog_id
-                                 and (to_jsonb(s) ->> 'replaced_table_id')::bigint = t.table_id)))"#
+        r#"with kept as materialized (
+             select catalog_id, table_id from hog_table where dropped_snapshot is null
+             union
+             select catalog_id, (to_jsonb(s) ->> 'replaced_table_id')::bigint from hog_table s
+             where to_jsonb(s) ->> 'replaced_table_id' is not null
+           )
+           delete from tailrace.policy x
+           where not exists (select from kept k
+                             where k.catalog_id = x.catalog_id and k.table_id = x.table_id)"#
     )
     .execute(&mut *connection)
     .await?;
     sqlx::query!(
-        r#"delete from tailrace.spec_copy x where not exists (
-             select from hog_table t
-             where t.catalog_id = x.catalog_id and t.table_id = x.table_id
-               and (t.dropped_snapshot is null
-                    or exists (select from hog_table s
-                               where s.catalog_id = t.catalog_id
-                                 and (to_jsonb(s) ->> 'replaced_table_id')::bigint = t.table_id)))"#
+        r#"with kept as materialized (
+             select catalog_id, table_id from hog_table where dropped_snapshot is null
+             union
+             select catalog_id, (to_jsonb(s) ->> 'replaced_table_id')::bigint from hog_table s
+             where to_jsonb(s) ->> 'replaced_table_id' is not null
+           )
+           delete from tailrace.spec_copy x
+           where not exists (select from kept k
+                             where k.catalog_id = x.catalog_id and k.table_id = x.table_id)"#
     )
     .execute(&mut *connection)
     .await?;
     sqlx::query!(
-        r#"delete from tailrace.source_column_type x where not exists (
-             select from hog_table t
-             where t.catalog_id = x.catalog_id and t.table_id = x.table_id
-               and (t.dropped_snapshot is null
-                    or exists (select from hog_table s
-                               where s.catalog_id = t.catalog_id
-                                 and (to_jsonb(s) ->> 'replaced_table_id')::bigint = t.table_id)))"#
+        r#"with kept as materialized (
+             select catalog_id, table_id from hog_table where dropped_snapshot is null
+             union
+             select catalog_id, (to_jsonb(s) ->> 'replaced_table_id')::bigint from hog_table s
+             where to_jsonb(s) ->> 'replaced_table_id' is not null
+           )
+           delete from tailrace.source_column_type x
+           where not exists (select from kept k
+                             where k.catalog_id = x.catalog_id and k.table_id = x.table_id)"#
     )
     .execute(&mut *connection)
     .await?;

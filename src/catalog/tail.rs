@@ -71,7 +71,8 @@ pub struct Written {
 /// no or old statistics it would rather read all live files of the table and compare each with each
 /// candidate, which at 10,000 of both takes a minute under the lock. So what a row is compared with
 /// comes from the list, as no constant: no condition but the key leads to a row, and none makes the
-/// planner expect few of them. For the same reason no two lists are joined.
+/// planner expect few of them. For the same reason no two lists are joined: the tuple of a late file
+/// is looked up in one object of all the wanted ones.
 pub async fn write_drop(
     connection: &mut PgConnection,
     write: &DropWrite<'_>,
@@ -106,21 +107,23 @@ async fn run_or_prepare(
 ) -> sqlx::Result<Option<Written>> {
     let (ids, tuple_numbers): (Vec<i64>, Vec<i32>) = write.planned.iter().copied().unzip();
     let statement = sqlx::query!(
-        r#"with wanted as materialized (
-             select (ordinal - 1)::int as tuple_no, (item ->> 'spec_id')::bigint as spec_id,
-                    item -> 'tuple' as tuple
+        r#"with numbers as materialized (
+             select jsonb_object_agg((item ->> 'spec_id') || ' ' || (item -> 'tuple'), ordinal - 1)
+                    as by_tuple
              from jsonb_array_elements($5) with ordinality as w (item, ordinal)
            ),
            late as (
-             select f.data_file_id, w.tuple_no
+             select f.data_file_id, k.tuple_no::int as tuple_no
              from hog_data_file f
              cross join lateral (
-               select jsonb_agg(jsonb_build_array(v.key_index, v.value) order by v.key_index) as tuple
-               from hog_file_partition_value v
-               where v.catalog_id = f.catalog_id and v.data_file_id = f.data_file_id) as t
-             join wanted w on w.spec_id = f.spec_id and w.tuple = t.tuple
+               select (select by_tuple from numbers) ->> (f.spec_id || ' ' ||
+                 (select jsonb_agg(jsonb_build_array(v.key_index, v.value) order by v.key_index)
+                  from hog_file_partition_value v
+                  where v.catalog_id = f.catalog_id and v.data_file_id = f.data_file_id))
+                 as tuple_no offset 0) as k
              where f.catalog_id = $1 and f.data_file_id >= $6 and f.table_id + 0 = $2
                and coalesce(f.end_snapshot, -1) = -1 and f.file_format = 'parquet'
+               and k.tuple_no is not null
            ),
            candidates as materialized (
              select data_file_id, tuple_no

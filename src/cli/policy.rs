@@ -211,7 +211,12 @@ async fn unset(
     }
     let mut out = std::io::stdout();
     // Nothing is open or locked while somebody reads this.
-    match plan_of_property(connection, &table, settings).await? {
+    let would = match plan_of_property(connection, &table, settings).await {
+        // Whoever says --yes has decided, whether or not it can be told what goes.
+        Err(error) if args.yes => Some(Err(in_words(&error))),
+        other => other?,
+    };
+    match would {
         None => {}
         Some(Err(problem)) => writeln!(out, "{problem}")?,
         Some(Ok((policy, plan))) => {

@@ -24,7 +24,7 @@ pub struct SweepArgs {
 pub async fn run(config: &Config, args: &SweepArgs) -> anyhow::Result<u8> {
     let database = checked_database(config).await?;
     let settings = Settings::from_config(config);
-    let stop = crate::daemon::stop_on_signal()?;
+    let stop = crate::daemon::stop_on_signal(config.shutdown.grace.get())?;
     let report = with_progress(&stop, async |progress| {
         run_pass(&database, &settings, &args.scope.scope(), &stop, progress).await
     })
@@ -44,7 +44,7 @@ pub async fn run(config: &Config, args: &SweepArgs) -> anyhow::Result<u8> {
             serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
             writeln!(out)?;
         }
-        Output::Text => write!(out, "{}", text(&report))?,
+        Output::Text => write!(out, "{}", text(&report, stop.is_cancelled()))?,
     }
     Ok(match (report.failed_catalogs.is_empty(), report.failures()) {
         (false, _) => FAILED,
@@ -84,16 +84,20 @@ async fn with_progress<T>(
 }
 
 /// The report for people.
-pub fn text(report: &PassReport) -> String {
+pub fn text(report: &PassReport, stopped: bool) -> String {
     let mut text = format!("As of {}\n", report.as_of);
     if report.tables.is_empty()
         && report.skipped_catalogs.is_empty()
         && report.failed_catalogs.is_empty()
+        && !stopped
     {
         text.push_str("No table has a policy: see `tailrace policy set --help`\n");
     }
     for table in &report.tables {
         text.push_str(&table_text(table));
+    }
+    if stopped {
+        text.push_str("Stopped before the pass was through; the next one goes on\n");
     }
     for failed in &report.failed_catalogs {
         text.push_str(&format!("{}: failed\n  {}\n", failed.catalog, failed.error));

@@ -153,7 +153,7 @@ impl<const MIN: u64, const MAX: u64> Accepts for Count<MIN, MAX> {
     }
 }
 
-/// A part of a whole: above 0, at most 1.
+/// A part of a whole, from a thousandth to all of it.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Share(f64);
 
@@ -169,7 +169,7 @@ impl FromStr for Share {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let part: f64 = text.trim().parse().map_err(|_| "it is not a number".to_owned())?;
-        if part > 0.0 && part <= 1.0 { Ok(Self(part)) } else { Err("it is out of range".into()) }
+        if (0.001..=1.0).contains(&part) { Ok(Self(part)) } else { Err("it is out of range".into()) }
     }
 }
 
@@ -187,7 +187,7 @@ impl Serialize for Share {
 
 impl Accepts for Share {
     fn accepts() -> String {
-        "a number above 0 and at most 1".into()
+        "a number from 0.001 to 1".into()
     }
 }
 

@@ -28,6 +28,9 @@ use crate::telemetry;
 /// cannot be dated is part of the play.
 const QUIET: &str = "error";
 
+/// How long the demo may take to clean up after a signal.
+const GRACE: std::time::Duration = std::time::Duration::from_secs(15);
+
 /// Runs the demo; with `keep` it leaves the lake running until SIGINT or SIGTERM. In either
 /// case nothing is left of it afterwards.
 ///
@@ -35,7 +38,7 @@ const QUIET: &str = "error";
 /// No Postgres server programs, a signal before the end, or a check that does not hold.
 pub async fn run(keep: bool) -> anyhow::Result<()> {
     quiet_log()?;
-    let stop = stop_on_signal()?;
+    let stop = stop_on_signal(GRACE)?;
     let shown = tokio::select! {
         shown = play::play(&stop) => Some(shown?),
         () = stop.cancelled() => None,

@@ -17,13 +17,14 @@ use std::borrow::Cow;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::hold::{HeldLock, Times, bounds};
+use super::hold::{HeldLock, Times, bounds, longest_work};
 use super::request::{Attempt, DropError, DropOutcome, DropRequest, Limits, Receipt, Refusal};
+use crate::catalog::deadline::within;
 use crate::catalog::discovery::{Counts, TupleOfSpec, files_of};
 use crate::catalog::failure::Failure;
 use crate::catalog::guard::{UnderLock, read_under_lock};
 use crate::catalog::tables::file_id_counter;
-use crate::catalog::tail::{DropWrite, HistoryRow, Written, busy_tuples, history, write_drop};
+use crate::catalog::tail::{DropWrite, HistoryRow, Written, busy_tuples, history, prepare_write, write_drop};
 
 /// How often a drop that met a locked row looks which tuples are busy and goes on without them.
 const TRIES_PAST_BUSY_ROWS: usize = 3;
@@ -99,6 +100,7 @@ async fn plan(
     request: &DropRequest<'_>,
 ) -> sqlx::Result<Option<Plan>> {
     let table = request.table;
+    prepare_write(connection).await?;
     let Some(counter) = file_id_counter(connection, table.catalog_id).await? else {
         return Ok(None);
     };
@@ -127,7 +129,8 @@ async fn try_once(
 ) -> Result<Tried, DropError> {
     let held = HeldLock::take(connection, request.table.catalog_id, limits, times).await?;
     let Some(mut held) = held else { return Ok(Tried::Refused(Refusal::LockNotHad)) };
-    match under_lock(held.connection(), request, limits, plan, drop_id, busy_first).await {
+    let work = under_lock(held.connection(), request, limits, plan, drop_id, busy_first);
+    match within(longest_work(limits), work).await {
         Ok(Tried::Written(written, busy)) => match held.commit(times).await {
             Ok(()) => Ok(Tried::Written(written, busy)),
             Err(error) => Err(DropError::AnswerLost { drop_id, busy: indexes(&busy), error }),

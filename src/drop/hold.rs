@@ -9,8 +9,18 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection, Postgres, Transaction};
 
 use super::request::Limits;
 use crate::catalog::commit_lock;
+use crate::catalog::deadline::{SLACK, within};
 use crate::catalog::failure::Failure;
 use crate::catalog::guard::HoldBounds;
+
+/// The longest that COMMIT is waited for, replicas that confirm it included; what became of it is
+/// looked up afterwards.
+const COMMIT: Duration = Duration::from_secs(60);
+
+/// The longest that all of the work under the lock may take, from the client's view: three statements.
+pub fn longest_work(limits: &Limits) -> Duration {
+    limits.max_hold * 3 + SLACK
+}
 
 /// What holds have cost so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,9 +59,11 @@ impl<'a> HeldLock<'a> {
             millis(limits.lock_timeout + limits.max_hold),
         );
         // Only numbers are put in.
-        let mut transaction = connection.begin_with(AssertSqlSafe(begin)).await?;
+        let begun = connection.begin_with(AssertSqlSafe(begin));
+        let mut transaction = within(SLACK, begun).await?;
         let asked = Instant::now();
-        let locked = commit_lock::acquire(&mut transaction, catalog_id).await;
+        let acquired = commit_lock::acquire(&mut transaction, catalog_id);
+        let locked = within(limits.lock_timeout + SLACK, acquired).await;
         times.wait = asked.elapsed();
         match locked {
             Ok(()) => Ok(Some(HeldLock { transaction, granted: Instant::now() })),
@@ -72,7 +84,7 @@ impl<'a> HeldLock<'a> {
 
     /// Commits, and lets go of the lock. After an error the outcome is unknown.
     pub async fn commit(self, times: &mut Times) -> sqlx::Result<()> {
-        let committed = self.transaction.commit().await;
+        let committed = within(COMMIT, self.transaction.commit()).await;
         times.hold += self.granted.elapsed();
         committed
     }
@@ -91,7 +103,7 @@ pub fn bounds(limits: &Limits) -> HoldBounds {
 
 /// If the connection is broken, the server rolls back by itself.
 async fn roll_back(transaction: Transaction<'_, Postgres>) {
-    if let Err(error) = transaction.rollback().await {
+    if let Err(error) = within(SLACK, transaction.rollback()).await {
         tracing::debug!(%error, "a rollback was not answered");
     }
 }

@@ -186,6 +186,12 @@ pub async fn remove(
 }
 
 async fn lock_rows(connection: &mut PgConnection, table: &TableIdentity) -> sqlx::Result<()> {
+    // One writer of policies at a time, in a statement of its own: a mirror that another writer has
+    // just made is then among the rows that the next statement sees and locks, and a drop for that
+    // mirror cannot pass by a stored policy that is being written. Readers and drops go on.
+    sqlx::raw_sql("lock table tailrace.policy in share row exclusive mode")
+        .execute(&mut *connection)
+        .await?;
     sqlx::query!(
         r#"select source from tailrace.policy where catalog_id = $1 and table_id = $2
            order by source for update"#,

@@ -10,11 +10,14 @@ use sqlx::{Connection, PgConnection};
 
 use crate::catalog::commit_lock::{release_lease, try_lease};
 use crate::catalog::connect::{Database, close};
+use crate::catalog::deadline::within;
 
 /// How long the lease of a session that broke may outlive it: the server needs a moment to see
 /// that nobody is there any more, and up to 5 s where the session was in a drop's transaction.
 const LINGERS: Duration = Duration::from_secs(7);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// A session that has not answered by then is as good as broken.
+const PING: Duration = Duration::from_secs(5);
 
 /// A session with the lease on one catalog.
 pub struct LeasedSession<'a> {
@@ -46,7 +49,7 @@ impl<'a> LeasedSession<'a> {
     /// # Errors
     /// The database is away, or another daemon took the lease in between.
     pub async fn reestablish(&mut self) -> anyhow::Result<()> {
-        if self.connection.ping().await.is_ok() {
+        if within(PING, self.connection.ping()).await.is_ok() {
             return Ok(());
         }
         let mut connection = self.database.session().await?;

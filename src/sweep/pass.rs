@@ -12,7 +12,8 @@ use super::plan::NOT_PARQUET;
 use super::report::{CatalogFailure, Outcome, PassReport, TableReport, milliseconds};
 use super::settings::{Scope, Settings};
 use super::table::{Context, sweep_table};
-use crate::catalog::clock;
+use crate::catalog::clock::{self, Behind};
+use crate::catalog::deadline::within;
 use crate::catalog::connect::{Database, close};
 use crate::catalog::failure::{in_words, is_away};
 use crate::catalog::purge::purge;
@@ -24,6 +25,10 @@ use crate::instant::UtcInstant;
 /// Clocks that differ by more than this are told of, and a database that is behind its own
 /// snapshots by more than this drops nothing.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
+
+/// The longest that may pass before work on a catalog or a table begins: a few statements of at most
+/// 60 s each.
+const PREPARATION: Duration = Duration::from_secs(300);
 
 /// What a pass tells while it works.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +62,13 @@ pub async fn run_pass(
     let mut control = database.session().await?;
     let now = read_clock(&mut control).await?;
     let all = catalogs(&mut control).await?;
-    purge(&mut control, settings.history_keep, settings.receipt_keep).await?;
+    // Rows that nothing stands behind do no harm: that they could not be purged is no reason to let
+    // a pass fail.
+    let purged =
+        within(PREPARATION, purge(&mut control, settings.history_keep, settings.receipt_keep)).await;
+    if let Err(error) = purged {
+        tracing::warn!(event = events::PURGE_FAILED, %error, "Old rows of ours were not purged");
+    }
     close(control).await;
 
     tracing::info!(
@@ -161,20 +172,17 @@ async fn sweep_catalog(
     context: &Context<'_>,
     report: &mut PassReport,
 ) -> anyhow::Result<()> {
-    copy_specs(session.connection(), catalog.catalog_id).await?;
-    let newest = clock::newest_snapshot_time(session.connection(), catalog.catalog_id).await?;
-    let behind = newest.filter(|newest| *newest > context.now.plus(CLOCK_TOLERANCE));
-    if let Some(newest) = behind {
+    let (behind, tables) = within(PREPARATION, prepare(session, catalog)).await?;
+    if let Some(Behind { now, newest_snapshot, by }) = behind {
         tracing::error!(
             event = events::CLOCK_BEHIND,
             catalog = catalog.name,
-            database_time = %context.now,
-            newest_snapshot_time = %newest,
-            behind_seconds = newest.distance(context.now).as_secs(),
+            database_time = %now,
+            newest_snapshot_time = %newest_snapshot,
+            behind_seconds = by.as_secs(),
             "The database's clock is behind the newest snapshot: nothing is dropped"
         );
     }
-    let tables = live_tables(session.connection(), catalog, true).await?;
     for table in tables
         .iter()
         .filter(|table| scope.has_table(&table.identity.namespace, &table.identity.table))
@@ -184,14 +192,13 @@ async fn sweep_catalog(
         }
         (context.progress)(Progress::Table(&table.identity));
         let swept = match behind {
-            Some(newest) => {
+            Some(Behind { now, newest_snapshot, .. }) => {
                 let error = format!(
-                    "the database's clock ({}) is behind the newest snapshot ({newest})",
-                    context.now
+                    "the database's clock ({now}) is behind the newest snapshot ({newest_snapshot})"
                 );
                 Some(TableReport::new(&table.identity, Outcome::ClockBehind, Some(error)))
             }
-            None => sweep_one(session, table, context).await,
+            None => sweep_one(session, table, context).await?,
         };
         if let Some(swept) = swept {
             tell(&swept);
@@ -201,19 +208,33 @@ async fn sweep_catalog(
     Ok(())
 }
 
+/// What a catalog is worked on by: its specs copied, its clock, its governed tables.
+async fn prepare(
+    session: &mut LeasedSession<'_>,
+    catalog: &Catalog,
+) -> sqlx::Result<(Option<Behind>, Vec<LiveTable>)> {
+    let connection = session.connection();
+    copy_specs(connection, catalog.catalog_id).await?;
+    let behind = clock::behind_newest_snapshot(connection, catalog.catalog_id).await?;
+    let tables = live_tables(connection, catalog, true).await?;
+    Ok((behind.filter(|behind| behind.by > CLOCK_TOLERANCE), tables))
+}
+
 /// One table, with a session that answers. `None` where no policy is in force.
+///
+/// # Errors
+/// There is no session to be had: the catalog cannot be worked on any further.
 async fn sweep_one(
     session: &mut LeasedSession<'_>,
     table: &LiveTable,
     context: &Context<'_>,
-) -> Option<TableReport> {
+) -> anyhow::Result<Option<TableReport>> {
+    session.reestablish().await?;
     let failed =
         |error: String| Some(TableReport::new(&table.identity, Outcome::Failed, Some(error)));
-    if let Err(error) = session.reestablish().await {
-        return failed(in_words(&error));
-    }
     let min_keep = context.settings.min_keep;
-    match effective::look_and_mirror(session.connection(), table, min_keep).await {
+    let looked = effective::look_and_mirror(session.connection(), table, min_keep);
+    Ok(match within(PREPARATION, looked).await {
         Err(error) => failed(format!("its policy could not be read: {error}")),
         Ok(Err(problem)) => failed(problem),
         Ok(Ok(None)) => None,
@@ -222,7 +243,7 @@ async fn sweep_one(
             let swept = sweep_table(session, &table.identity, &policy, context).await;
             Some(swept.by(&policy, context.now))
         }
-    }
+    })
 }
 
 /// The one line that every table gets, and one more for those that no other line told of.

@@ -9,7 +9,7 @@ use sqlx::PgConnection;
 
 use super::settings::Settings;
 use crate::catalog::discovery::{
-    Counts, FoundTuple, TupleOfSpec, distinct_texts, has_lookup_index, scan_live, tuples_with_text,
+    Counts, FoundTuple, TupleOfSpec, distinct_texts, has_lookup_index, newest_live, scan_live, tuples_with_text,
 };
 use crate::catalog::shape::spec_book;
 use crate::catalog::tables::TableIdentity;
@@ -24,6 +24,12 @@ pub const NOT_PARQUET: &str =
 /// A server without the lookup index leaves no way but to read the table's live files, and those
 /// take what they take.
 const WITHOUT_INDEX: Duration = Duration::from_secs(600);
+
+/// How many of the newest live files stand for a table that is too large to be counted.
+pub const SAMPLE: i64 = 1_000;
+
+/// How many expired texts one statement looks up.
+const TEXTS_AT_ONCE: usize = 16;
 
 /// How many samples of each kind of kept files are shown.
 pub const SAMPLES: usize = 5;
@@ -97,6 +103,8 @@ pub struct TablePlan {
     pub cutoff: UtcInstant,
     /// What goes, oldest first.
     pub expired: Vec<ExpiredTuple>,
+    /// Where there is no census: whether none of the table's [`SAMPLE`] newest live files can be dated.
+    pub sample_dates_nothing: bool,
     /// What stays; `None` where counting it would have taken longer than
     /// `discovery.count_timeout`.
     pub census: Option<Census>,
@@ -124,12 +132,14 @@ impl TablePlan {
         sum
     }
 
-    /// A policy over live files of which it can date none is unhealthy.
+    /// A policy over live files of which it can date none is unhealthy. A table that is too large
+    /// to be counted is judged by its newest files.
     pub fn health(&self) -> Health {
         if !self.expired.is_empty() {
             return Health::Healthy;
         }
         match &self.census {
+            None if self.sample_dates_nothing => Health::Unhealthy,
             None => Health::Unknown,
             Some(census) => {
                 let datable = census
@@ -185,7 +195,11 @@ pub async fn plan_table(
             &b.tuple.tuple,
         ))
     });
+    let sample_dates_nothing = !census_is_complete
+        && sorter.expired.is_empty()
+        && dates_nothing(connection, table, &judge).await?;
     Ok(TablePlan {
+        sample_dates_nothing,
         table: table.clone(),
         policy: policy.clone(),
         cutoff: retention.cutoff(),
@@ -219,21 +233,35 @@ async fn by_index<'a>(
             .filter(|text| spec.lead_expired(text, &judge.retention()))
             .cloned()
             .collect();
-        if expired.is_empty() {
-            continue;
+        // In pieces, so that no statement grows with the backlog.
+        for texts in expired.chunks(TEXTS_AT_ONCE) {
+            let found = tuples_with_text(
+                connection,
+                table.catalog_id,
+                table.table_id,
+                spec_id,
+                key_index,
+                texts,
+            )
+            .await?;
+            found.into_iter().for_each(|tuple| sorter.add(tuple));
         }
-        let found = tuples_with_text(
-            connection,
-            table.catalog_id,
-            table.table_id,
-            spec_id,
-            key_index,
-            &expired,
-        )
-        .await?;
-        found.into_iter().for_each(|tuple| sorter.add(tuple));
     }
     Ok(sorter)
+}
+
+/// Whether none of the newest live files can be dated, and there are some.
+async fn dates_nothing(
+    connection: &mut PgConnection,
+    table: &TableIdentity,
+    judge: &Judge,
+) -> sqlx::Result<bool> {
+    let newest = newest_live(connection, table.catalog_id, table.table_id, SAMPLE).await?;
+    let datable = |found: &FoundTuple| match judge.judge(found.spec_id, &found.tuple) {
+        Verdict::Expired { .. } => true,
+        Verdict::Kept { reason, .. } => reason.is_datable(),
+    };
+    Ok(!newest.is_empty() && !newest.iter().any(datable))
 }
 
 /// The distinct texts of the catalog at a key, if there are not too many.

@@ -1,5 +1,7 @@
 //! A pass over one table: what is expired goes, batch by batch.
 
+use std::time::Duration;
+
 use tokio_util::sync::CancellationToken;
 
 use super::lease::LeasedSession;
@@ -9,11 +11,15 @@ use super::report::{Outcome, PartitionReport, TableReport};
 use super::settings::Settings;
 use super::work::Work;
 use crate::catalog::failure::in_words;
+use crate::catalog::deadline::within;
 use crate::catalog::tables::TableIdentity;
 use crate::events;
 use crate::instant::UtcInstant;
 use crate::policy::{Mode, Policy};
 use crate::window::KeptReason;
+
+/// The longest that planning a table may take, however large it is: then the session is given up.
+const PLANNING: Duration = Duration::from_secs(1_800);
 
 /// What a pass over a table needs beside its session.
 pub struct Context<'a> {
@@ -37,7 +43,9 @@ pub async fn sweep_table(
     if policy.mode == Mode::Paused {
         return TableReport::new(table, Outcome::Paused, None);
     }
-    let plan = plan_table(session.connection(), table, policy, context.now, context.settings).await;
+    let planned =
+        plan_table(session.connection(), table, policy, context.now, context.settings);
+    let plan = within(PLANNING, planned).await;
     let plan = match plan {
         Ok(plan) => plan,
         Err(error) => {

@@ -113,7 +113,7 @@ pub async fn play(stop: &CancellationToken) -> Result<Shown> {
     let dump_before = scene.lake.dump().await?;
     let report = run_pass(&database, &settings, &Scope::default(), stop, &|_| {}).await?;
     let dump_after = scene.lake.dump().await?;
-    text(&format!("\n{}", indented(&cli::sweep::text(&report))))?;
+    text(&format!("\n{}", indented(&cli::sweep::text(&report, false))))?;
 
     section("6. The partitions after it", &format!("The same bars.   {LEGEND}"))?;
     let after = gallery(&database, &scene, &policies, report.as_of).await?;

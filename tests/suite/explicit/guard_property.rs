@@ -10,8 +10,10 @@ use tailrace::explicit::drop_partitions;
 use super::{Scene, drop_of, file, item, patient, raw};
 
 const DAYS: [&str; 3] = ["1", "2", "3"];
-const HISTORIES: u64 = 6;
-const STEPS: usize = 14;
+const HISTORIES: u64 = 8;
+const STEPS: usize = 18;
+/// The sets of days that are asked for, as bits.
+const SETS: [usize; 5] = [1, 2, 4, 3, 7];
 
 /// What happened in a history that a guard has to know.
 #[derive(Default)]
@@ -21,34 +23,36 @@ struct Told {
     ddl: Vec<i64>,
 }
 
-async fn step(scene: &Scene, random: &mut fastrand::Rng, told: &mut Told) -> Result<()> {
+async fn step(scene: &Scene, random: &mut fastrand::Rng, told: &mut Told, ddl: bool) -> Result<()> {
     let table = &scene.table;
     let read = scene.catalog.head().await?;
     let live = table.live_files().await?;
     let day = random.usize(0..DAYS.len());
     let target = (!live.is_empty()).then(|| &live[random.usize(0..live.len())]);
-    match (random.u8(0..11), target) {
-        (0..=3, _) => {
+    match (random.u8(0..12), target) {
+        (0 | 1, _) => {
+            let done = table.append(vec![file(DAYS[day])]).await?;
+            told.came.push((done.snapshot_id, day));
+        }
+        (2, _) => {
             let second = random.usize(0..DAYS.len());
             let done = table.append(vec![file(DAYS[day]), file(DAYS[second])]).await?;
             told.came.extend([(done.snapshot_id, day), (done.snapshot_id, second)]);
         }
-        (4, Some(target)) => match table.register_vector(target.data_file_id, 2, None).await {
+        (3, Some(target)) => match table.register_vector(target.data_file_id, 2, None).await {
             Ok(_) | Err(LakeError::Validation(_)) => {}
             Err(other) => return Err(other.into()),
         },
-        (5 | 6, _) => drop(Compaction::new(&scene.catalog, 1000).run(table).await?),
+        (4..=6, _) => drop(Compaction::new(&scene.catalog, 1000).run(table).await?),
         (7, Some(target)) => {
             let added = if random.bool() { vec![file(DAYS[day])] } else { vec![] };
             let came = !added.is_empty();
             let done = table.overwrite(read, &[target.data_file_id], added).await?;
             told.came.extend(came.then_some((done.snapshot_id, day)));
         }
-        (8, _) => drop(scene.done(&drop_of(vec![item([Some(DAYS[day])])])).await?),
-        (9, _) if random.u8(0..3) == 0 => told.ddl.push(truncate(table).await?),
-        (10, _) if random.u8(0..3) == 0 => {
-            told.ddl.push(table.set_property("a", Some(DAYS[day])).await?);
-        }
+        (8 | 9, _) => drop(scene.done(&drop_of(vec![item([Some(DAYS[day])])])).await?),
+        (10, _) if ddl && random.bool() => told.ddl.push(truncate(table).await?),
+        (10, _) if ddl => told.ddl.push(table.set_property("a", Some(DAYS[day])).await?),
         _ => {
             let other = scene.catalog.open_table("events", "other").await?;
             other.append(vec![file(DAYS[day])]).await?;
@@ -66,12 +70,12 @@ async fn it_conflicts_if_and_only_if_a_file_of_a_named_tuple_came_since() -> Res
         let start = scene.catalog.head().await?;
         let (mut random, mut told) = (fastrand::Rng::with_seed(seed), Told::default());
         for _ in 0..STEPS {
-            step(&scene, &mut random, &mut told).await?;
+            step(&scene, &mut random, &mut told, seed % 4 == 0).await?;
         }
         let head = scene.catalog.head().await?;
         let mut session = scene.session().await?;
         for read in start..=head {
-            for set in 1_u32..8 {
+            for set in SETS {
                 let named: Vec<_> = (0..DAYS.len()).filter(|day| set >> day & 1 == 1).collect();
                 let items = named.iter().map(|day| item([Some(DAYS[*day])])).collect();
                 let body = DropBody { read_snapshot: Some(read), dry_run: true, ..drop_of(items) };
@@ -99,6 +103,6 @@ async fn it_conflicts_if_and_only_if_a_file_of_a_named_tuple_came_since() -> Res
             assert_eq!(dry.err(), wet.err());
         }
     }
-    assert!(conflicts > 100 && altered > 100 && fine > 50, "{conflicts} {altered} {fine}");
+    assert!(conflicts > 100 && altered > 20 && fine > 50, "{conflicts} {altered} {fine}");
     Ok(())
 }
