@@ -286,6 +286,5 @@ pub fn internal(error: sqlx::Error) -> Problem {
         "A request could not be carried out"
     );
     problem
-    tracing::error!(event = events::REQUEST_FAILED, error = %error, "The database failed a request");
     Problem::Internal
 }
