@@ -169,7 +169,11 @@ impl FromStr for Share {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let part: f64 = text.trim().parse().map_err(|_| "it is not a number".to_owned())?;
-        if (0.001..=1.0).contains(&part) { Ok(Self(part)) } else { Err("it is out of range".into()) }
+        if (0.001..=1.0).contains(&part) {
+            Ok(Self(part))
+        } else {
+            Err("it is out of range".into())
+        }
     }
 }
 

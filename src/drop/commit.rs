@@ -24,7 +24,9 @@ use crate::catalog::discovery::{Counts, TupleOfSpec, files_of};
 use crate::catalog::failure::Failure;
 use crate::catalog::guard::{UnderLock, read_under_lock};
 use crate::catalog::tables::file_id_counter;
-use crate::catalog::tail::{DropWrite, HistoryRow, Written, busy_tuples, history, prepare_write, write_drop};
+use crate::catalog::tail::{
+    DropWrite, HistoryRow, Written, busy_tuples, history, prepare_write, write_drop,
+};
 
 /// How often a drop that met a locked row looks which tuples are busy and goes on without them.
 const TRIES_PAST_BUSY_ROWS: usize = 3;

@@ -286,5 +286,4 @@ pub fn internal(error: sqlx::Error) -> Problem {
         "A request could not be carried out"
     );
     problem
-    Problem::Internal
 }

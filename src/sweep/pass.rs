@@ -13,8 +13,8 @@ use super::report::{CatalogFailure, Outcome, PassReport, TableReport, millisecon
 use super::settings::{Scope, Settings};
 use super::table::{Context, sweep_table};
 use crate::catalog::clock::{self, Behind};
-use crate::catalog::deadline::within;
 use crate::catalog::connect::{Database, close};
+use crate::catalog::deadline::within;
 use crate::catalog::failure::{in_words, is_away};
 use crate::catalog::purge::purge;
 use crate::catalog::shape::copy_specs;
@@ -65,7 +65,8 @@ pub async fn run_pass(
     // Rows that nothing stands behind do no harm: that they could not be purged is no reason to let
     // a pass fail.
     let purged =
-        within(PREPARATION, purge(&mut control, settings.history_keep, settings.receipt_keep)).await;
+        within(PREPARATION, purge(&mut control, settings.history_keep, settings.receipt_keep))
+            .await;
     if let Err(error) = purged {
         tracing::warn!(event = events::PURGE_FAILED, %error, "Old rows of ours were not purged");
     }

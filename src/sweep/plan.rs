@@ -9,7 +9,8 @@ use sqlx::PgConnection;
 
 use super::settings::Settings;
 use crate::catalog::discovery::{
-    Counts, FoundTuple, TupleOfSpec, distinct_texts, has_lookup_index, newest_live, scan_live, tuples_with_text,
+    Counts, FoundTuple, TupleOfSpec, distinct_texts, has_lookup_index, newest_live, scan_live,
+    tuples_with_text,
 };
 use crate::catalog::shape::spec_book;
 use crate::catalog::tables::TableIdentity;

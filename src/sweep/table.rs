@@ -10,8 +10,8 @@ use super::plan::{Health, TablePlan, plan_table};
 use super::report::{Outcome, PartitionReport, TableReport};
 use super::settings::Settings;
 use super::work::Work;
-use crate::catalog::failure::in_words;
 use crate::catalog::deadline::within;
+use crate::catalog::failure::in_words;
 use crate::catalog::tables::TableIdentity;
 use crate::events;
 use crate::instant::UtcInstant;
@@ -43,8 +43,7 @@ pub async fn sweep_table(
     if policy.mode == Mode::Paused {
         return TableReport::new(table, Outcome::Paused, None);
     }
-    let planned =
-        plan_table(session.connection(), table, policy, context.now, context.settings);
+    let planned = plan_table(session.connection(), table, policy, context.now, context.settings);
     let plan = within(PLANNING, planned).await;
     let plan = match plan {
         Ok(plan) => plan,
