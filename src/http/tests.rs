@@ -23,6 +23,7 @@ use crate::explicit::call::{
     DropAnswer, DropBody, PartitionAnswer, PartitionItem, TruncateAnswer, TruncateBody,
 };
 use crate::explicit::problem::Problem;
+use crate::feed::ChangesPage;
 use crate::http::policies::PolicyBody;
 use crate::telemetry::capture;
 
@@ -301,6 +302,16 @@ fn the_document_has_every_field_of_the_bodies() {
     assert_eq!(properties("DropAnswer"), written(&answer));
     let answer = TruncateAnswer { snapshot_id: 1, schema_version: 1 };
     assert_eq!(properties("TruncateAnswer"), written(answer));
+    let page = ChangesPage {
+        table_uuid: uuid::Uuid::nil(),
+        from_snapshot: 0,
+        to_snapshot: 1,
+        files: vec![],
+        delete_files: vec![],
+        ended_files: Some(vec![]),
+        next_cursor: Some(String::new()),
+    };
+    assert_eq!(properties("ChangesPage"), written(&page));
 }
 
 /// Whatever a schema refers to is there, and each says what it is.

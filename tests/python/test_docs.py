@@ -21,6 +21,7 @@ class Docs(Case):
         self.assertIn(PLACE, snippets[0])
         os.environ["TAILRACE_TOKEN"] = SCENARIO["operator"]
         names = {}
+        self.addCleanup(lambda: "client" in names and names["client"].close())
         for number, snippet in enumerate(snippets, 1):
             text = snippet.replace(PLACE, SCENARIO["url"])
             exec(compile(text, f"snippet {number} of the guide", "exec"), names)

@@ -47,10 +47,6 @@ class Drops(Case):
         told = (nothing["committed"], nothing["files_ended"], nothing["replayed"])
         self.assertEqual(told, (False, 0, False))
 
-    def test_names_are_escaped_by_the_client_and_read_by_us(self):
-        table = self.table("50% a/b ü?")
-        self.assertEqual(self.drop(table, ["1"])["files_ended"], 1)
-
     def test_a_reader_may_try_out(self):
         reader = self.client_of(SCENARIO["reader"])
         dry = self.drop(self.table("raw"), ["20720"], client=reader, dry_run=True)

@@ -49,6 +49,11 @@ class Errors(Case):
             self.refused(NotFoundError, 404, "not_found", lambda: self.drop(table, ["1"]))
             self.refused(NotFoundError, 404, "not_found", lambda: table.changes(0))
 
+    def test_404_names_are_escaped_by_the_client_and_read_by_us(self):
+        call = lambda: self.drop(self.table("50% a/b ü?"), ["1"])
+        error = self.refused(NotFoundError, 404, "not_found", call)
+        self.assertIn('table events.50% a/b ü? in catalog "lake"', error.detail)
+
     def test_409_commit_conflict_is_the_class_that_the_caller_passes(self):
         raw, read = self.table("raw"), SCENARIO["read_snapshot"]
         for passed, raised in (

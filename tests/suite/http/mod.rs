@@ -1,6 +1,7 @@
 //! The daemon's HTTP interface, by a client of bytes.
 
 mod bounds;
+mod changes;
 pub mod client;
 mod errors;
 mod ids;

@@ -38,7 +38,9 @@ impl Environment {
     pub async fn find(newest: &str, older: &str) -> Result<Found> {
         let folder =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("pyhoglake-{newest}-and-{older}"));
-        let lock = File::create(folder.with_extension("lock"))?;
+        let mut lock = folder.clone().into_os_string();
+        lock.push(".lock");
+        let lock = File::create(lock)?;
         // Held by one test, or one run of the tests, at a time; it goes with the file.
         let lock = tokio::task::spawn_blocking(move || lock.lock().map(|()| lock)).await??;
         let environment = Environment { folder, newest: newest.to_owned() };

@@ -71,7 +71,7 @@ async fn what_the_client_did_is_there(scene: &Scene) -> Result<()> {
              JOIN hog_table_version v ON v.catalog_id = c.catalog_id AND v.table_id = c.object_id
              WHERE v.name IN ('dropped', 'whole', 'keyed', 'shrunk')
                AND v.end_snapshot IS NULL AND c.kind = 'table_deleted_from'
-               AND s.author <> 'writer'
+               AND s.author <> 'demo'
              ORDER BY v.name",
         )
         .await?;
@@ -85,7 +85,7 @@ async fn what_the_client_did_is_there(scene: &Scene) -> Result<()> {
             r#"{"author": "me", "commit_message": "all of it"}"#,
         ]
     );
-    for (table, files) in [("dropped", 1), ("whole", 0), ("keyed", 0), ("shrunk", 1), ("raw", 2)] {
+    for (table, files) in [("dropped", 1), ("whole", 0), ("keyed", 0), ("shrunk", 1), ("raw", 3)] {
         assert_eq!(scene.tables[table].live_files().await?.len(), files, "{table}");
     }
     what_the_servers_feed_tells(scene).await

@@ -54,8 +54,7 @@ impl Scene {
         let mut tables = BTreeMap::new();
         let mut starts = BTreeMap::new();
         for (name, appends) in [
-            ("50% a/b ü?", &[&[Some("1")][..]][..]),
-            ("altered", &[&[Some("1")]]),
+            ("altered", &[&[Some("1")][..]][..]),
             ("broken", &[&[Some("1")]]),
             ("dropped", &[&[Some("1"), Some("1"), None, Some("2")]]),
             ("fence", &[&[Some("1"), Some("2")]]),
