@@ -11,16 +11,18 @@ pub struct Turn(Arc<Mutex<()>>);
 
 /// The turn, until it is dropped.
 #[derive(Debug)]
-pub struct Taken(#[allow(dead_code)] OwnedMutexGuard<()>);
+pub struct Taken {
+    _guard: OwnedMutexGuard<()>,
+}
 
 impl Turn {
     /// Waits for the turn; who waits longest gets it first.
     pub async fn wait(&self) -> Taken {
-        Taken(self.0.clone().lock_owned().await)
+        Taken { _guard: self.0.clone().lock_owned().await }
     }
 
     /// Takes the turn if nobody has it.
     pub fn take(&self) -> Option<Taken> {
-        self.0.clone().try_lock_owned().ok().map(Taken)
+        self.0.clone().try_lock_owned().ok().map(|guard| Taken { _guard: guard })
     }
 }

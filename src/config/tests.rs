@@ -70,6 +70,10 @@ fn the_defaults_are_those_of_the_documentation() {
     assert_eq!(config.discovery.count_timeout.as_millis(), 5_000);
     assert_eq!(config.guard.min_keep.as_millis(), 3_600_000);
     assert_eq!(config.shutdown.grace.as_millis(), 15_000);
+    assert_eq!(config.drop.lock_timeout.as_millis(), 10_000);
+    assert_eq!(config.drop.max_files.get(), 100_000);
+    assert_eq!(config.drop.receipt_retention.get(), Duration::from_secs(7 * 86_400));
+    assert_eq!(config.http.bind.to_string(), "127.0.0.1:8917");
     assert_eq!(config.health.max_age.as_millis(), 60_000);
     assert_eq!(config.health_file().file_name().unwrap(), "tailrace-health.json");
     assert_eq!(config.log.format, LogFormat::Json);

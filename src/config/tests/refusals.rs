@@ -82,7 +82,8 @@ fn values_of_files_are_refused_in_the_same_words() {
 fn unknown_variables_are_errors() {
     assert_eq!(
         refusal(&[("TAILRACE__DROP__MAX_HELD", "1s")]),
-        "unknown key drop.max_held (the variable TAILRACE__DROP__MAX_HELD); drop has lock_timeout, max_files, receipt_retention, row_lock_timeout, max_hold"
+        "unknown key drop.max_held (the variable TAILRACE__DROP__MAX_HELD); drop has \
+         lock_timeout, max_files, receipt_retention, row_lock_timeout, max_hold"
     );
     assert!(refusal(&[("TAILRACE__", "")]).starts_with("unknown key  (the variable TAILRACE__)"));
     with(&[("TAILRACE_PORT", "tcp://10.0.0.1:80")]).expect("Kubernetes sets such ones by itself");
@@ -101,6 +102,13 @@ fn keys_that_contradict_each_other_are_errors() {
          schedule.every, which is 20s"
     );
     with(&[production, every, jitter("19s 999ms")]).expect("less");
+    let drops = |number| ("TAILRACE__HTTP__MAX_CONCURRENT_DROPS", number);
+    assert_eq!(
+        refusal(&[drops("8")]),
+        "http.max_concurrent_drops = 8 (the variable TAILRACE__HTTP__MAX_CONCURRENT_DROPS) must be \
+         less than http.max_sessions, which is 8"
+    );
+    with(&[drops("7")]).expect("less");
     with(&[production, cron, jitter("1h")]).expect("a cron has no length to compare with");
 
     let file = folder("a.toml", "[schedule]\nevery = '1h'\n");
