@@ -61,7 +61,11 @@ fn text(url: &str, psql: Option<&str>, folder: Option<&str>) -> String {
     );
     say(
         "The same in earnest; ask for the plan first:",
-        &[&set, &format!("tailrace plan --table {table}"), "tailrace sweep --output json"],
+        &[
+            &format!("{set} --mode enforce"),
+            &format!("tailrace plan --table {table}"),
+            "tailrace sweep --output json",
+        ],
     );
     say("The daemon, a pass now and one every 10 minutes, until Ctrl-C:", &["tailrace run"]);
     text.push('\n');

@@ -22,7 +22,7 @@ async fn attempt(through: &Database, table: &TableRef, body: &DropBody) -> Optio
         Ok(answer) => Some(answer),
         // The one thing that a broken session is told as.
         Err(problem) => {
-            assert_eq!(problem.status(), 500, "{problem:?}");
+            assert_eq!(problem.status(), 503, "{problem:?}");
             None
         }
     }

@@ -38,7 +38,7 @@ async fn a_policy_is_set_shown_changed_and_taken_away() -> Result<()> {
 
     let changed = scene.client.json("PUT", &path, r#"{"field": "at", "keep": "8d"}"#).await?;
     let changed = changed.json()?["policies"][0].clone();
-    assert_eq!((&changed["keep"], &changed["mode"]), (&json!("8d"), &json!("enforce")));
+    assert_eq!((&changed["keep"], &changed["mode"]), (&json!("8d"), &json!("observe")));
     assert_ne!(changed["revision"], policy["revision"]);
 
     assert_eq!(scene.client.send("DELETE", &path, b"").await?.told(), (204, ""));
@@ -75,7 +75,7 @@ async fn a_wrong_policy_is_422_in_words() -> Result<()> {
         (
             r#"{"field": "at", "keep": "7d", "by": "me"}"#,
             400,
-            "the body is not what it should be: by: unknown field `by`, expected one of `field`, `keep`, `mode` at line 1 column 34",
+            "the body is not what it should be: by: unknown field `by`, expected one of `field`, `keep`, `mode`, `fence` at line 1 column 34",
         ),
     ] {
         let code = if status == 422 { "validation" } else { "bad_request" };

@@ -104,11 +104,13 @@ async fn a_daemon_drops_at_its_start_is_ready_and_stops_when_told() -> Result<()
         events,
         [
             "daemon_started",
+            "http_listening",
             "pass_started",
             "drop_committed",
             "table_finished",
             "pass_finished",
             "daemon_stopping",
+            "http_stopped",
             "daemon_stopped"
         ]
     );

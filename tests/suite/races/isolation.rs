@@ -179,7 +179,7 @@ async fn waits_for_a_row(scene: &Scene) -> Result<()> {
     until("somebody waits for a row", async || {
         let waiting: i64 = sqlx::query_scalar(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-                AND wait_event_type = 'Lock' AND wait_event = 'transactionid'",
+                AND wait_event_type = 'Lock' AND wait_event IN ('transactionid', 'relation')",
         )
         .fetch_one(scene.catalog.pool())
         .await?;
