@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::instant::UtcInstant;
-use crate::transform::{TimeRange, TimeTransform, Undatable};
+use crate::transform::{TimeRange, TimeTransform, Undatable, canonical_integer};
 
 /// One field of a partition spec, as `hog_partition_field` has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -231,7 +231,8 @@ pub fn shortened(text: &str) -> String {
 /// arity gets the live spec's id for values of the old transform (contract, "Partitions"). So
 /// each time field carries the other time transforms that the table ever had on the same
 /// column at the same key index and arity, and a text must be expired under all of them,
-/// readings that start after `now` aside.
+/// readings that start after `now` aside. And where another spec had a bucket in that place, a text
+/// that is one of its numbers is kept: today's rows of bucket 5 would read as 1970-01-06.
 #[derive(Debug, Clone)]
 pub struct SpecJudge {
     keys: Vec<i32>,
@@ -246,6 +247,9 @@ struct TimeField {
     own: Vec<TimeTransform>,
     /// The transforms of other specs in this place.
     others: Vec<TimeTransform>,
+    /// The largest bucket count that another spec of the table had in this place: a text below it
+    /// may be a stale writer's bucket, which says nothing of time.
+    buckets: i128,
 }
 
 impl SpecJudge {
@@ -258,23 +262,27 @@ impl SpecJudge {
             .filter(|(_, field)| field.source_field_id == source_field_id)
             .filter_map(|(position, field)| {
                 let own = book.transforms_of(field);
-                let others = book
-                    .specs
-                    .values()
-                    .chain(&book.disputed)
-                    .filter(|other| other.len() == fields.len())
-                    .flatten()
-                    .filter(|other| {
-                        other.key_index == field.key_index
-                            && other.source_field_id == source_field_id
-                    })
+                let in_place = || {
+                    let specs = book.specs.values().chain(&book.disputed);
+                    specs
+                        .filter(|other| other.len() == fields.len())
+                        .flatten()
+                        .filter(|other| other.key_index == field.key_index)
+                };
+                let others = in_place()
+                    .filter(|other| other.source_field_id == source_field_id)
                     .flat_map(|other| book.transforms_of(other))
                     .filter(|transform| !own.contains(transform))
                     .collect::<BTreeSet<_>>();
+                let buckets = in_place()
+                    .filter(|other| other.transform == "bucket")
+                    .filter_map(|other| other.transform_param)
+                    .max();
                 (!own.is_empty()).then(|| TimeField {
                     position,
                     own,
                     others: others.into_iter().collect(),
+                    buckets: buckets.unwrap_or(0).into(),
                 })
             })
             .collect();
@@ -329,7 +337,8 @@ impl SpecJudge {
         } else {
             KeptReason::NotExpired
         };
-        Verdict::Kept { reason, leaves_at: Some(leaves_at(&all, keep, now)) }
+        let maybe_bucket = all.iter().any(|readings| readings.maybe_bucket);
+        Verdict::Kept { reason, leaves_at: (!maybe_bucket).then(|| leaves_at(&all, keep, now)) }
     }
 }
 
@@ -371,6 +380,8 @@ impl SpecBook {
 struct Readings {
     own: TimeRange,
     others: Vec<TimeRange>,
+    /// It may be a bucket as well.
+    maybe_bucket: bool,
 }
 
 impl TimeField {
@@ -387,14 +398,18 @@ impl TimeField {
             }
         }
         others.extend(self.others.iter().filter_map(|transform| transform.decode(text).ok()));
-        own.map(|own| Readings { own, others }).ok_or(undatable)
+        let bucket = text.and_then(|text| canonical_integer(text).ok());
+        let maybe_bucket = bucket.is_some_and(|number| (0..self.buckets).contains(&number));
+        own.map(|own| Readings { own, others, maybe_bucket }).ok_or(undatable)
     }
 }
 
 impl Readings {
     fn expired_at(&self, keep: Duration, now: UtcInstant) -> bool {
         let ended = |range: &TimeRange| range.end.plus(keep) <= now;
-        ended(&self.own) && self.others.iter().filter(|range| range.start <= now).all(ended)
+        !self.maybe_bucket
+            && ended(&self.own)
+            && self.others.iter().filter(|range| range.start <= now).all(ended)
     }
 }
 

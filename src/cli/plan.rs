@@ -112,7 +112,9 @@ pub fn table_text(table: &TablePlanReport) -> String {
 }
 
 fn expired_text(expired: &[PartitionReport]) -> String {
-    let sum = |part: fn(&PartitionReport) -> i64| expired.iter().map(part).sum::<i64>();
+    let sum = |part: fn(&PartitionReport) -> i64| {
+        expired.iter().map(part).fold(0_i64, i64::saturating_add)
+    };
     if expired.is_empty() {
         return "  expired      nothing\n".to_owned();
     }

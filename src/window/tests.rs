@@ -228,6 +228,32 @@ fn another_place_arity_or_column_makes_nothing_ambiguous() {
     assert_eq!(reason(judge_at(&elsewhere, DAY, now, 2, &[Some("680"), None])), None);
 }
 
+/// `(bucket, day)` became `(day, bucket)`: what a stale writer stores in the day's place is a bucket.
+#[test]
+fn a_text_that_may_be_a_bucket_is_kept() {
+    let mut swapped = book(
+        &[(1, &[(OTHER, "bucket"), (COLUMN, "day")]), (2, &[(COLUMN, "day"), (OTHER, "bucket")])],
+        &[],
+    );
+    for fields in swapped.specs.values_mut() {
+        fields
+            .iter_mut()
+            .filter(|field| field.transform == "bucket")
+            .for_each(|field| field.transform_param = Some(16));
+    }
+    let judged =
+        |text| judge_at(&swapped, DAY, at("2026-11-30T00:00:00Z"), 2, &[Some(text), Some("20787")]);
+    for text in ["0", "5", "15"] {
+        assert_eq!(
+            judged(text),
+            Verdict::Kept { reason: KeptReason::AmbiguousSpec, leaves_at: None }
+        );
+    }
+    for text in ["16", "-1", "20713"] {
+        assert_eq!(reason(judged(text)), None, "{text}");
+    }
+}
+
 /// A server that gives a vanished spec's id to another spec: nobody can tell which of the two a
 /// file was written under, so it is kept; and both readings count for other specs of the place.
 #[test]

@@ -6,6 +6,7 @@ mod clock;
 mod evolution;
 mod large;
 mod lease;
+mod many;
 mod matching;
 mod modes;
 mod servers;
