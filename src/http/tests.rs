@@ -1,6 +1,7 @@
 //! What no client can bring about from outside: a panic, every problem, full hands.
 
 mod document;
+mod fuzz;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! The command line: results, exit codes, connections.
 
 mod connections;
+mod drop;
 mod exit_codes;
 mod json;
 mod streams;
