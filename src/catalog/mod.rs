@@ -10,6 +10,7 @@ pub mod deadline;
 pub mod discovery;
 pub mod explicit_guard;
 pub mod failure;
+pub mod files;
 pub mod guard;
 pub mod purge;
 pub mod receipts;

@@ -20,8 +20,9 @@ use uuid::Uuid;
 use super::hold::{HeldLock, Times, bounds, longest_work};
 use super::request::{Attempt, DropError, DropOutcome, DropRequest, Limits, Receipt, Refusal};
 use crate::catalog::deadline::within;
-use crate::catalog::discovery::{Counts, TupleOfSpec, files_of};
+use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::failure::Failure;
+use crate::catalog::files::files_of;
 use crate::catalog::guard::{UnderLock, read_under_lock};
 use crate::catalog::tables::file_id_counter;
 use crate::catalog::tail::{

@@ -13,9 +13,10 @@ use uuid::Uuid;
 
 use super::problem::Problem;
 use super::{Bounds, internal};
-use crate::catalog::discovery::{Counts, TupleOfSpec, count_files, count_live, files_of};
+use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::explicit_guard::{ExplicitQuestion, ExplicitState, look};
 use crate::catalog::failure::Failure;
+use crate::catalog::files::{count_files, count_live, files_of};
 use crate::catalog::receipts::{self, NewReceipt, ReceiptRow, RequestedTuple};
 use crate::catalog::tables::{TableIdentity, file_id_counter};
 use crate::catalog::tail::{DropWrite, Written, prepare_write, write_drop};
