@@ -20,6 +20,8 @@ events! {
     info DAEMON_STOPPED = "daemon_stopped";
     /// A task of the daemon ended that should not have; the daemon ends with it.
     error TASK_EXITED = "task_exited";
+    /// The HTTP interface could not be had; passes run without it.
+    error HTTP_UNAVAILABLE = "http_unavailable";
     /// The HTTP interface listens.
     info HTTP_LISTENING = "http_listening";
     /// The HTTP interface answers no more.

@@ -231,8 +231,8 @@ pub fn shortened(text: &str) -> String {
 /// arity gets the live spec's id for values of the old transform (contract, "Partitions"). So
 /// each time field carries the other time transforms that the table ever had on the same
 /// column at the same key index and arity, and a text must be expired under all of them,
-/// readings that start after `now` aside. And where another spec had a bucket in that place, a text
-/// that is one of its numbers is kept: today's rows of bucket 5 would read as 1970-01-06.
+/// readings that start after `now` aside. And where an older spec had a bucket in that place, a
+/// text that is one of its numbers is kept: today's rows of bucket 5 would read as 1970-01-06.
 #[derive(Debug, Clone)]
 pub struct SpecJudge {
     keys: Vec<i32>,
@@ -247,13 +247,13 @@ struct TimeField {
     own: Vec<TimeTransform>,
     /// The transforms of other specs in this place.
     others: Vec<TimeTransform>,
-    /// The largest bucket count that another spec of the table had in this place: a text below it
+    /// The largest bucket count that an older spec of the table had in this place: a text below it
     /// may be a stale writer's bucket, which says nothing of time.
     buckets: i128,
 }
 
 impl SpecJudge {
-    fn new(book: &SpecBook, spec_id: i64, source_field_id: i64) -> Self {
+    fn new<'a>(book: &'a SpecBook, spec_id: i64, source_field_id: i64) -> Self {
         let empty = Vec::new();
         let fields = book.specs.get(&spec_id).unwrap_or(&empty);
         let time_fields = fields
@@ -262,19 +262,23 @@ impl SpecJudge {
             .filter(|(_, field)| field.source_field_id == source_field_id)
             .filter_map(|(position, field)| {
                 let own = book.transforms_of(field);
-                let in_place = || {
-                    let specs = book.specs.values().chain(&book.disputed);
+                let older = book.specs.range(..spec_id).map(|(_, older)| older);
+                let in_place = |specs: &mut dyn Iterator<Item = &'a Vec<SpecField>>| {
                     specs
                         .filter(|other| other.len() == fields.len())
                         .flatten()
                         .filter(|other| other.key_index == field.key_index)
+                        .collect::<Vec<_>>()
                 };
-                let others = in_place()
+                let others = in_place(&mut book.specs.values().chain(&book.disputed))
+                    .into_iter()
                     .filter(|other| other.source_field_id == source_field_id)
                     .flat_map(|other| book.transforms_of(other))
                     .filter(|transform| !own.contains(transform))
                     .collect::<BTreeSet<_>>();
-                let buckets = in_place()
+                // A writer is stale by a spec that was there before.
+                let buckets = in_place(&mut older.chain(&book.disputed))
+                    .into_iter()
                     .filter(|other| other.transform == "bucket")
                     .filter_map(|other| other.transform_param)
                     .max();

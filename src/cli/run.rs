@@ -1,5 +1,6 @@
 //! `tailrace run`
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,9 +8,10 @@ use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 
 use super::{DONE, checked_database, database};
-use crate::catalog::failure::is_away;
+use crate::catalog::failure::{in_words, is_away};
 use crate::config::{Bind, Config};
 use crate::daemon::Interface;
+use crate::events;
 use crate::http::tokens::Tokens;
 use crate::http::{Context, Server};
 use crate::installation::migrate;
@@ -28,7 +30,7 @@ pub async fn run(config: Config, tokens: Option<Tokens>) -> anyhow::Result<u8> {
         Bind::Off => None,
         Bind::At(address) => {
             let context = context(&runner, &turn, tokens.clone());
-            Some(Interface { server: Server::bind(address, &config, context).await?, tokens })
+            listen(address, &config, context, tokens).await
         }
     };
     let pass = move |stop: CancellationToken| {
@@ -44,6 +46,28 @@ pub async fn run(config: Config, tokens: Option<Tokens>) -> anyhow::Result<u8> {
     };
     crate::daemon::run(config, pass, interface).await?;
     Ok(DONE)
+}
+
+/// The interface, if its address can be had. Retention does not depend on it: a second daemon on a
+/// host waits for the first one's catalogs even though its port is taken.
+async fn listen(
+    address: SocketAddr,
+    config: &Config,
+    context: Context,
+    tokens: Option<Arc<Tokens>>,
+) -> Option<Interface> {
+    match Server::bind(address, config, context).await {
+        Ok(server) => Some(Interface { server, tokens }),
+        Err(error) => {
+            tracing::error!(
+                event = events::HTTP_UNAVAILABLE,
+                address = %address,
+                error = in_words(&error),
+                "The HTTP interface is not up; passes run without it"
+            );
+            None
+        }
+    }
 }
 
 /// The tokens that the interface asks for.

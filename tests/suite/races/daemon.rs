@@ -222,3 +222,20 @@ async fn the_heartbeat_of_a_killed_daemon_gets_old() -> Result<()> {
     assert_eq!(health.code, Some(1), "{health:?}");
     Ok(())
 }
+
+/// A port that another process has, such as the first of two daemons on a host: passes run.
+#[tokio::test]
+async fn a_daemon_whose_port_is_taken_works_without_it() -> Result<()> {
+    let scene = Scene::new(&[0, 9]).await?;
+    let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let address = taken.local_addr()?.to_string();
+    let home = Home::new(&[("TAILRACE__HTTP__BIND", &address)])?;
+    let mut run = daemon(&home, &scene.database)?;
+    let told = run.told("http_unavailable").await?;
+    assert_eq!((&told["level"], &told["address"]), (&json!("ERROR"), &json!(address)));
+    run.event("pass_finished", 1).await?;
+    assert_eq!(scene.live().await?, [scene.files[0]]);
+    run.signal("TERM").await?;
+    assert_eq!(run.end().await?.code, Some(0));
+    Ok(())
+}
