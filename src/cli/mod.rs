@@ -6,6 +6,7 @@ mod health;
 mod migrate;
 pub(crate) mod plan;
 mod policy;
+mod progress;
 mod run;
 pub(crate) mod sweep;
 pub(crate) mod text;

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use super::progress::spinner;
 use super::text::{bytes, columns, counted};
 use super::{DONE, Output, SOME_TABLES_FAILED, ScopeArgs, checked_database};
 use crate::config::Config;
@@ -35,7 +36,10 @@ fn instant(text: &str) -> Result<UtcInstant, String> {
 pub async fn run(config: &Config, args: &PlanArgs) -> anyhow::Result<u8> {
     let database = checked_database(config).await?;
     let settings = Settings::from_config(config);
-    let plans = plan_all(&database, &settings, &args.scope.scope(), args.at).await?;
+    let bar = spinner("planning", "");
+    let plans = plan_all(&database, &settings, &args.scope.scope(), args.at).await;
+    bar.finish_and_clear();
+    let plans = plans?;
     let report = PlanReport::of(&plans);
     anyhow::ensure!(
         !report.tables.is_empty() || args.scope.scope() == Default::default(),

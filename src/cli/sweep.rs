@@ -1,11 +1,10 @@
 //! `tailrace sweep`
 
-use std::io::{IsTerminal, Write};
-use std::time::Duration;
+use std::io::Write;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use tokio_util::sync::CancellationToken;
 
+use super::progress::spinner;
 use super::text::{bytes, counted};
 use super::{DONE, FAILED, Output, SOME_TABLES_FAILED, ScopeArgs, checked_database};
 use crate::config::Config;
@@ -58,16 +57,7 @@ async fn with_progress<T>(
     stop: &CancellationToken,
     work: impl AsyncFnOnce(&(dyn Fn(Progress<'_>) + Send + Sync)) -> T,
 ) -> T {
-    if !std::io::stderr().is_terminal() {
-        return work(&|_| {}).await;
-    }
-    let bar = ProgressBar::new_spinner();
-    if let Ok(style) =
-        ProgressStyle::with_template("{spinner} {elapsed} {msg}: {human_pos} files dropped")
-    {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(200));
+    let bar = spinner("", ": {human_pos} files dropped");
     let show = |progress: Progress<'_>| match progress {
         Progress::Table(table) => {
             let ending = if stop.is_cancelled() { " (ending)" } else { "" };
