@@ -11,6 +11,7 @@ mod isolation;
 mod killed;
 mod late;
 mod lock_held;
+mod new_policy;
 mod pipeline;
 mod policy;
 mod policy_writer;

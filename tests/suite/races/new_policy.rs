@@ -1,0 +1,50 @@
+//! A stored policy that is being written while the table has nothing but a property, and no pass
+//! has mirrored that yet: writer and pass have no row of the table in common.
+
+use anyhow::Result;
+use tailrace::demo::lake::{Field, NewFile};
+
+use crate::support::TestDatabase;
+use crate::support::program::days_ago;
+use crate::support::wait::until;
+
+#[tokio::test]
+async fn a_first_policy_that_is_being_written_is_not_acted_against() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let catalog = database.catalog("lake").await?;
+    let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;
+    table.append(vec![NewFile::of([days_ago(9)])]).await?;
+    table.set_property("partition_retention", Some(r#"{"field":"at","keep":"7d"}"#)).await?;
+
+    // As the writer of a policy does it, with its COMMIT still to come.
+    let mut writer = database.pool.begin().await?;
+    for step in [
+        "lock table tailrace.policy in share row exclusive mode",
+        "insert into tailrace.policy (catalog_id, table_id, source, table_uuid, field,
+             source_field_id, keep, keep_seconds, mode, revision, updated_by)
+         select catalog_id, table_id, 'stored', table_uuid, 'at', 1, '7d', 604800, 'paused',
+                nextval('tailrace.policy_revision'), 'somebody' from hog_table",
+    ] {
+        sqlx::query(step).execute(&mut *writer).await?;
+    }
+    let commit = async {
+        until("the pass waits for the writer", async || {
+            let waiting: i64 = sqlx::query_scalar(
+                "select count(*) from pg_locks where not granted
+                    and relation = 'tailrace.policy'::regclass",
+            )
+            .fetch_one(&database.pool)
+            .await?;
+            Ok(waiting == 1)
+        })
+        .await?;
+        writer.commit().await?;
+        anyhow::Ok(())
+    };
+    let (report, ()) = tokio::try_join!(database.sweep(), commit)?;
+    let ended: i64 = report.tables.iter().map(|table| table.counts().files).sum();
+    assert_eq!(ended, 0, "{report:?}");
+    assert_eq!(table.live_files().await?.len(), 1);
+    assert_eq!(database.sweep_one().await?.outcome.name(), "paused");
+    Ok(())
+}
