@@ -48,3 +48,31 @@ async fn a_first_policy_that_is_being_written_is_not_acted_against() -> Result<(
     assert_eq!(database.sweep_one().await?.outcome.name(), "paused");
     Ok(())
 }
+
+/// What the test above rests on: a writer of policies keeps out every other one, such as a pass
+/// that mirrors a property, whether or not they have a row in common.
+#[tokio::test]
+async fn writers_of_policies_wait_for_each_other() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let catalog = database.catalog("lake").await?;
+    database.table(&catalog, "raw", &[Field::day("at")]).await?;
+    let mut other = database.pool.begin().await?;
+    sqlx::query("lock table tailrace.policy in row exclusive mode").execute(&mut *other).await?;
+    let release = async {
+        until("the writer waits for the other one", async || {
+            let waiting: i64 = sqlx::query_scalar(
+                "select count(*) from pg_locks where not granted
+                    and relation = 'tailrace.policy'::regclass and mode = 'ShareRowExclusiveLock'",
+            )
+            .fetch_one(&database.pool)
+            .await?;
+            Ok(waiting == 1)
+        })
+        .await?;
+        other.rollback().await?;
+        anyhow::Ok(())
+    };
+    let set = database.policy("lake", "events.raw", "day(at)", "7d");
+    tokio::try_join!(set, release)?;
+    Ok(())
+}
