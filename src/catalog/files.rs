@@ -6,8 +6,8 @@ use sqlx::PgConnection;
 
 use super::discovery::{Counts, TupleOfSpec, wanted};
 
-/// The live files of the tuples, as (file id, index into `tuples`), oldest id first; at most
-/// `limit` of them.
+/// The live files of the tuples with ids from `from_id` on, as (file id, index into `tuples`),
+/// oldest id first; at most `limit` of them.
 ///
 /// The lookup index finds the files by the value at `lead`, a position in each tuple (null or
 /// not). Each file's whole tuple is put together once and looked up among the wanted ones, so that
@@ -18,6 +18,7 @@ pub async fn files_of(
     table_id: i64,
     tuples: &[TupleOfSpec],
     lead: &[usize],
+    from_id: i64,
     limit: i64,
 ) -> sqlx::Result<Vec<(i64, i32)>> {
     let lead_of = |wanted: &TupleOfSpec, position: usize| {
@@ -35,10 +36,12 @@ pub async fn files_of(
              select v.data_file_id from leads l
              join hog_file_partition_value v
                on v.catalog_id = $1 and v.key_index = l.lead_key and v.value = l.lead_value
+              and v.data_file_id >= $7
              union
              select v.data_file_id from leads l
              join hog_file_partition_value v
                on v.catalog_id = $1 and v.key_index = l.lead_key and v.value is null
+              and v.data_file_id >= $7
              where l.lead_value is null
            ),
            numbers as materialized (
@@ -66,7 +69,8 @@ pub async fn files_of(
         wanted(tuples) as _,
         &lead_keys as &[Option<i32>],
         &lead_values as &[Option<String>],
-        limit
+        limit,
+        from_id
     )
     .fetch_all(connection)
     .await?;
@@ -82,7 +86,7 @@ pub async fn count_files(
     tuples: &[TupleOfSpec],
     lead: &[usize],
 ) -> sqlx::Result<Vec<(i32, Counts)>> {
-    let files = files_of(connection, catalog_id, table_id, tuples, lead, i64::MAX).await?;
+    let files = files_of(connection, catalog_id, table_id, tuples, lead, 0, i64::MAX).await?;
     let (ids, numbers): (Vec<i64>, Vec<i32>) = files.into_iter().unzip();
     let rows = sqlx::query!(
         r#"select p.tuple_no as "tuple_no!", count(*) as "files!",

@@ -107,18 +107,23 @@ async fn plan(
     let Some(counter) = file_id_counter(connection, table.catalog_id).await? else {
         return Ok(None);
     };
-    let files = files_of(
-        connection,
-        table.catalog_id,
-        table.table_id,
-        request.tuples,
-        request.lead,
-        request.most_files.unwrap_or(i64::MAX),
-    )
-    .await?;
-    // A piece of a larger tuple leaves what is newer to a later piece.
-    let is_piece = request.most_files.is_some_and(|most| files.len() as i64 >= most);
-    Ok(Some(Plan { files, late_from: (!is_piece).then_some(counter) }))
+    let mut files = request.found.to_vec();
+    if !request.is_piece {
+        let newer = files_of(
+            connection,
+            table.catalog_id,
+            table.table_id,
+            request.tuples,
+            request.lead,
+            request.found_below,
+            i64::MAX,
+        )
+        .await?;
+        files.extend(newer);
+        files.sort_unstable();
+        files.dedup();
+    }
+    Ok(Some(Plan { files, late_from: (!request.is_piece).then_some(counter) }))
 }
 
 async fn try_once(

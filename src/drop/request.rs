@@ -67,9 +67,13 @@ pub struct DropRequest<'a> {
     pub lead: &'a [usize],
     /// The policy, if the drop acts for one.
     pub policy: Option<PolicyGuard>,
-    /// At most this many of the oldest files are ended; `None` ends all, those that land after
-    /// planning included.
-    pub most_files: Option<i64>,
+    /// What the caller found before: every live file of the tuples with an id below
+    /// `found_below`, as (file id, index into `tuples`). Files that ended since are no error.
+    pub found: &'a [(i64, i32)],
+    /// The id counter as it was read before `found` was looked for; 0 where nothing was.
+    pub found_below: i64,
+    /// A piece of a larger drop: only `found` is ended, what is newer is left to a later piece.
+    pub is_piece: bool,
     /// Whether `table_altered` is published too (see [`crate::catalog::tail::DropWrite::fence`]).
     pub fence: bool,
     /// The snapshot's author.

@@ -159,7 +159,7 @@ impl Execution<'_> {
                 return Ok((Vec::new(), late_from));
             };
             let most = self.bounds.max_files.saturating_add(1);
-            let planned = files_of(connection, catalog_id, table_id, tuples, lead, most)
+            let planned = files_of(connection, catalog_id, table_id, tuples, lead, 0, most)
                 .await
                 .map_err(internal)?;
             if planned.len() as i64 <= self.bounds.max_files {

@@ -8,7 +8,8 @@ use super::plan::{ExpiredTuple, NOT_PARQUET, TablePlan};
 use super::report::{Outcome, PartitionReport, SnapshotReport, TableReport, milliseconds};
 use super::table::Context;
 use crate::catalog::failure::{Failure, in_words};
-use crate::catalog::tables::TableIdentity;
+use crate::catalog::files::files_of;
+use crate::catalog::tables::{TableIdentity, file_id_counter};
 use crate::catalog::tail::history;
 use crate::drop::{
     Attempt, DropError, DropOutcome, DropRequest, PolicyGuard, Receipt, Refusal, drop_tuples,
@@ -48,10 +49,18 @@ pub struct Work<'a> {
     failures_in_a_row: usize,
 }
 
+/// Files that were found before a commit was asked for.
+#[derive(Default)]
+struct Found {
+    below: i64,
+    files: Vec<(i64, i32)>,
+    is_piece: bool,
+}
+
 /// What a commit came to, for the one who asked for it.
 enum Step {
-    /// It ended this many files; 0 where there was nothing, or it was given up.
-    Ended(i64),
+    /// It was committed, or there was nothing, or it was given up.
+    Ended,
     /// It failed, with its error noted; another batch may fare better.
     Failed,
     /// No further commit of this table makes sense in this pass.
@@ -78,17 +87,17 @@ impl<'a> Work<'a> {
         let files: Vec<i64> = self.plan.expired.iter().map(|tuple| tuple.counts.files).collect();
         for batch in group(&files, &self.context.settings.batch) {
             let step = match batch {
-                Batch::Whole(tuples) => self.commit(session, &tuples, None).await,
+                Batch::Whole(tuples) => self.commit(session, &tuples, &Found::default()).await,
                 Batch::Split(tuple) => self.split(session, tuple).await,
                 Batch::Oversize(tuple) => {
                     self.tell_oversize(tuple);
-                    Step::Ended(0)
+                    Step::Ended
                 }
             };
             let failures_in_a_row = match step {
                 Step::Stop => return,
                 Step::Failed => self.failures_in_a_row + 1,
-                Step::Ended(_) => 0,
+                Step::Ended => 0,
             };
             self.failures_in_a_row = failures_in_a_row;
             if failures_in_a_row == GIVE_UP_AFTER {
@@ -110,14 +119,36 @@ impl<'a> Work<'a> {
             files = expired.counts.files,
             "A partition is too large for one commit and goes in several snapshots"
         );
-        let piece = self.context.settings.batch.files_per_commit;
-        loop {
-            match self.commit(session, &[tuple], Some(piece)).await {
-                // The last piece is the one that was not full.
-                Step::Ended(ended) if ended >= piece => {}
-                other => return other,
+        let piece = usize::try_from(self.context.settings.batch.files_per_commit).unwrap_or(1);
+        let found = match self.found_of(session, expired).await {
+            Ok(found) => found,
+            Err(error) => return self.fail(said(&error)),
+        };
+        let last = found.files.chunks(piece).len().saturating_sub(1);
+        let mut step = Step::Ended;
+        for (at, files) in found.files.chunks(piece).enumerate() {
+            let found = Found { below: found.below, files: files.to_vec(), is_piece: at < last };
+            step = self.commit(session, &[tuple], &found).await;
+            if !matches!(step, Step::Ended) {
+                break;
             }
         }
+        step
+    }
+
+    /// All files that a tuple has by now.
+    async fn found_of(
+        &self,
+        session: &mut LeasedSession<'_>,
+        expired: &ExpiredTuple,
+    ) -> sqlx::Result<Found> {
+        let TableIdentity { catalog_id, table_id, .. } = self.plan.table;
+        let connection = session.connection();
+        let below = file_id_counter(connection, catalog_id).await?.unwrap_or_default();
+        let tuple = std::slice::from_ref(&expired.tuple);
+        let files =
+            files_of(connection, catalog_id, table_id, tuple, &[expired.lead], 0, i64::MAX).await?;
+        Ok(Found { below, files, is_piece: false })
     }
 
     fn tell_oversize(&mut self, tuple: usize) {
@@ -145,7 +176,7 @@ impl<'a> Work<'a> {
         &mut self,
         session: &mut LeasedSession<'_>,
         tuples: &[usize],
-        most_files: Option<i64>,
+        found: &Found,
     ) -> Step {
         let mut failure = None;
         for _ in 0..2 {
@@ -153,7 +184,7 @@ impl<'a> Work<'a> {
                 self.ended = Some((Outcome::Partial, None));
                 return Step::Stop;
             }
-            let attempt = self.attempt(session, tuples, most_files).await;
+            let attempt = self.attempt(session, tuples, found).await;
             let (wait, hold) = (attempt.lock_wait, attempt.lock_hold);
             let error = match attempt.result {
                 Ok(outcome) => {
@@ -170,7 +201,7 @@ impl<'a> Work<'a> {
                 DropError::Database(error) => match Failure::of(error) {
                     Failure::ConnectionLost => true,
                     Failure::TryAgain => false,
-                    _ => return self.fail(said(error)),
+                    _ => return self.fail(said(&error)),
                 },
             };
             if lost && let Err(away) = session.reestablish().await {
@@ -217,7 +248,7 @@ impl<'a> Work<'a> {
         &self,
         session: &mut LeasedSession<'_>,
         tuples: &[usize],
-        most_files: Option<i64>,
+        found: &Found,
     ) -> Attempt {
         let chosen: Vec<&ExpiredTuple> = tuples.iter().map(|at| &self.plan.expired[*at]).collect();
         let requested: Vec<_> = chosen.iter().map(|tuple| tuple.tuple.clone()).collect();
@@ -228,7 +259,9 @@ impl<'a> Work<'a> {
             tuples: &requested,
             lead: &lead,
             policy: Some(PolicyGuard::of(&self.plan.policy)),
-            most_files,
+            found: &found.files,
+            found_below: found.below,
+            is_piece: found.is_piece,
             fence: self.plan.policy.fence,
             author: AUTHOR,
             message: &message,
@@ -257,7 +290,7 @@ impl<'a> Work<'a> {
             }
             DropOutcome::NothingMatches { busy } => {
                 self.tell_busy(&busy, tuples);
-                Step::Ended(0)
+                Step::Ended
             }
             DropOutcome::Refused(refusal) => {
                 self.refused(refusal, wait);
@@ -303,7 +336,7 @@ impl<'a> Work<'a> {
             lock_hold_ms: hold,
         });
         (self.context.progress)(Progress::Dropped { table: &self.plan.table, files: counts.files });
-        Step::Ended(counts.files)
+        Step::Ended
     }
 
     fn tell_busy(&mut self, busy: &[usize], tuples: &[usize]) {
