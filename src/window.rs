@@ -5,6 +5,8 @@
 //! at or before `now - keep`, under its own spec and under every other time transform that
 //! the table ever had in that place (see [`SpecJudge`]).
 
+pub mod expiring;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;

@@ -18,4 +18,5 @@ pub mod receipts;
 pub mod shape;
 pub mod tables;
 pub mod tail;
+pub mod texts;
 pub mod walk;
