@@ -13,6 +13,7 @@ pub mod plan;
 pub mod plan_report;
 pub mod planning;
 pub mod report;
+pub mod round;
 pub mod settings;
 mod table;
 mod work;

@@ -48,6 +48,9 @@ pub struct ExpiredTuple {
     pub range_end: UtcInstant,
     /// What its files amount to.
     pub counts: Counts,
+    /// The ids of its live files, ascending, below the round's `found_below`; empty where nobody
+    /// has looked for them.
+    pub ids: Vec<i64>,
 }
 
 /// A tuple that stays, as a sample.
@@ -309,6 +312,7 @@ impl<'a> Sorter<'a> {
                     lead,
                     range_end,
                     counts: found.counts,
+                    ids: Vec::new(),
                 });
             }
             // Only a spec with a time field says expired, so there is always a lead then.

@@ -8,6 +8,7 @@ use super::lease::LeasedSession;
 use super::pass::Progress;
 use super::plan::{Health, TablePlan, plan_table};
 use super::report::{Outcome, PartitionReport, TableReport};
+use super::round::Round;
 use super::settings::Settings;
 use super::work::Work;
 use crate::catalog::deadline::within;
@@ -66,8 +67,8 @@ pub async fn sweep_table(
     if plan.expired.is_empty() {
         return TableReport::new(table, Outcome::NothingToDo, None);
     }
-    let mut work = Work::new(&plan, context);
-    work.run(session).await;
+    let mut work = Work::new(table, policy, plan.cutoff, context);
+    work.run(session, &Round::of(plan.expired)).await;
     work.report()
 }
 
