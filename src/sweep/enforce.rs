@@ -136,7 +136,7 @@ impl<'a> Enforcement<'a> {
         };
         if is_full {
             self.full(session).await?;
-        } else {
+        } else if !self.context.is_over() {
             self.read_on(session).await?;
         }
         self.save(session).await?;
@@ -254,6 +254,8 @@ impl<'a> Enforcement<'a> {
             let lead = |key_index, file: &LiveFile| lookup.is_lead(file, key_index);
             let reached = self.look_up(session, &candidates, i64::MIN, lead, &mut sorter).await?;
             self.claim_at(self.marks, reached.unseen());
+            // Every text was listed: from here on the next pass goes on where this one stops.
+            self.begin_reading(is_listing);
             if !reached.is_all() {
                 return Ok(());
             }
