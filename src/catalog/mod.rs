@@ -14,6 +14,7 @@ pub mod files;
 pub mod guard;
 pub mod purge;
 pub mod receipts;
+pub mod removals;
 pub mod shape;
 pub mod tables;
 pub mod tail;

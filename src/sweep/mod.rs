@@ -5,9 +5,13 @@
 //! [`batch`] groups it, `pace` rests in between.
 
 pub mod batch;
+mod catalog;
+mod context;
 mod effective;
 mod lease;
+mod overdue;
 mod pace;
+pub mod pacing;
 pub mod pass;
 pub mod plan;
 pub mod plan_report;
@@ -15,8 +19,12 @@ pub mod planning;
 pub mod report;
 pub mod round;
 pub mod settings;
+mod slices;
 mod table;
+
 mod work;
 
-pub use pass::{Progress, run_pass};
+pub use context::{Context, Progress};
+pub use pacing::Pacing;
+pub use pass::{run_paced_pass, run_pass};
 pub use settings::{Scope, Settings};

@@ -15,6 +15,12 @@ pub struct Settings {
     pub limits: Limits,
     /// Our share of the time for which the commit lock may be held, in (0, 1].
     pub lock_duty: f64,
+    /// No commit starts once a pass has run for so long.
+    pub max_duration: Duration,
+    /// A longer removal queue of the server's holds the drops of its catalog back.
+    pub removal_queue_ceiling: Option<i64>,
+    /// So many catalogs are worked on side by side; at least 1.
+    pub parallel_catalogs: usize,
     /// The limit for counts that need a read of a whole table.
     pub count_timeout: Duration,
     /// Beyond this many distinct texts at a key they are not listed.
@@ -42,6 +48,12 @@ impl Settings {
                 max_hold: config.drop.max_hold.get(),
             },
             lock_duty: config.sweep.lock_duty.get(),
+            max_duration: config.sweep.max_duration.get(),
+            removal_queue_ceiling: config
+                .sweep
+                .removal_queue_ceiling
+                .map(|ceiling| ceiling.get() as i64),
+            parallel_catalogs: config.sweep.parallel_catalogs.get() as usize,
             count_timeout: config.discovery.count_timeout.get(),
             max_values: config.discovery.max_values.get() as i64,
             min_keep: config.guard.min_keep.get(),

@@ -2,37 +2,21 @@
 
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
-
+use super::context::Context;
 use super::lease::LeasedSession;
-use super::pass::Progress;
 use super::plan::{Health, TablePlan, plan_table};
 use super::report::{Outcome, PartitionReport, TableReport};
 use super::round::Round;
-use super::settings::Settings;
 use super::work::Work;
 use crate::catalog::deadline::within;
 use crate::catalog::failure::in_words;
 use crate::catalog::tables::TableIdentity;
 use crate::events;
-use crate::instant::UtcInstant;
 use crate::policy::{Mode, Policy};
 use crate::window::KeptReason;
 
 /// The longest that planning a table may take, however large it is: then the session is given up.
 const PLANNING: Duration = Duration::from_secs(1_800);
-
-/// What a pass over a table needs beside its session.
-pub struct Context<'a> {
-    /// The time of every decision.
-    pub now: UtcInstant,
-    /// How to work.
-    pub settings: &'a Settings,
-    /// No commit starts once it is cancelled.
-    pub stop: &'a CancellationToken,
-    /// Told of every commit.
-    pub progress: &'a (dyn Fn(Progress<'_>) + Send + Sync),
-}
 
 /// Works on one table by its policy. Errors end up in the report.
 pub async fn sweep_table(
