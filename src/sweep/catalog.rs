@@ -136,8 +136,8 @@ impl<'a> CatalogSweep<'a> {
                 return Ok(true);
             }
             let Some((mut turn, share)) = begun.tables.next(left, 1) else { return Ok(false) };
-            (context.progress)(Progress::Table(&turn.table.identity));
             let for_table = Context { lock_tries: self.lock_tries, ..context.for_turn(share) };
+            (context.progress)(Progress::Table(&turn.table.identity));
             let swept = match &begun.behind {
                 Some(behind) => Ok(Some(too_early(&turn.table, behind))),
                 None => sweep_one(session, &turn.table, &for_table).await,
@@ -155,7 +155,9 @@ impl<'a> CatalogSweep<'a> {
                 _ if report.snapshots.is_empty() => self.lock_tries,
                 _ => LOCK_TRIES,
             };
+            // With an error to tell, it waits for something that another turn would not wait for.
             let goes_on = report.outcome == Outcome::Partial
+                && report.error.is_none()
                 && !context.stop.is_cancelled()
                 && !context.pass_is_over();
             if goes_on {

@@ -53,9 +53,10 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Whether the time of the table's turn is over. Planning that can go on later stops then.
-    pub fn turn_is_over(&self) -> bool {
-        self.pacing.now() >= self.budget.turn_ends
+    /// Whether the pass was told to stop, or the time of the table's turn is over: what can go on
+    /// in another turn or pass stops then.
+    pub fn is_over(&self) -> bool {
+        self.stop.is_cancelled() || self.pacing.now() >= self.budget.turn_ends
     }
 
     /// Whether the time of the pass is over: no commit starts any more.

@@ -157,8 +157,9 @@ impl Work<'_> {
         let pause = backoff.pause(not_had - 1, context.pacing.random());
         if not_had >= context.lock_tries || !self.has_time_for(pause) {
             self.tell_lock_not_had(not_had, wait);
+            let tries = if not_had == 1 { "try" } else { "tries" };
             let error = format!(
-                "the commit lock was not had within {wait} ms (sweep.lock_timeout), in {not_had} tries"
+                "the commit lock was not had within {wait} ms (sweep.lock_timeout), after {not_had} {tries}"
             );
             return Some(self.end(Ended::GaveUp, Outcome::LockTimeout, Some(error)));
         }
