@@ -15,6 +15,7 @@ pub mod guard;
 pub mod live_file;
 pub mod purge;
 pub mod receipts;
+pub mod removals;
 pub mod shape;
 pub mod tables;
 pub mod tail;

@@ -5,13 +5,17 @@
 //! [`batch`] groups it, `pace` rests in between.
 
 pub mod batch;
+mod catalog;
 pub mod census;
+mod context;
 pub mod cursor;
 mod effective;
 mod enforce;
 mod lease;
 mod lookup;
+mod overdue;
 mod pace;
+pub mod pacing;
 pub mod pass;
 pub mod plan;
 pub mod plan_report;
@@ -20,9 +24,13 @@ pub mod reach;
 pub mod report;
 pub mod round;
 pub mod settings;
+mod slices;
 mod sorter;
 mod table;
+
 mod work;
 
-pub use pass::{Progress, run_pass};
+pub use context::{Context, Progress};
+pub use pacing::Pacing;
+pub use pass::{run_paced_pass, run_pass};
 pub use settings::{Scope, Settings};

@@ -7,6 +7,7 @@ mod feed;
 mod http;
 mod installation;
 mod lake;
+mod pace;
 mod pass;
 mod policy;
 mod python;
