@@ -1,6 +1,7 @@
 //! The integration tests, in one binary, on one private Postgres server.
 
 mod cli;
+mod cursor;
 mod demo;
 mod explicit;
 mod feed;
