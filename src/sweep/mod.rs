@@ -1,8 +1,9 @@
 //! One pass: for each catalog the lease, for each of its tables with a policy the plan and the
 //! commits, and a report.
 //!
-//! [`pass`] goes over catalogs and tables, `table` works on one, `work` makes its commits, [`plan`] decides what goes,
-//! [`batch`] groups it, `pace` rests in between.
+//! [`pass`] goes over catalogs, side by side, `catalog` over the tables of one, in turns that
+//! `slices` cuts; `table` works on one of them, [`plan`] decides what goes, [`batch`] groups it,
+//! `work` makes the commits, and `pace` says how long to rest in between, by the clock of [`pacing`].
 
 pub mod batch;
 mod catalog;
@@ -27,7 +28,6 @@ pub mod settings;
 mod slices;
 mod sorter;
 mod table;
-
 mod work;
 
 pub use context::{Context, Progress};
