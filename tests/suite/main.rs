@@ -2,6 +2,7 @@
 
 mod cli;
 mod demo;
+mod drop;
 mod explicit;
 mod feed;
 mod http;
