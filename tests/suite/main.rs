@@ -3,6 +3,7 @@
 mod cli;
 mod cursor;
 mod demo;
+mod drop;
 mod explicit;
 mod feed;
 mod http;
