@@ -98,5 +98,5 @@ def expect(what, found, expected):
         day = differing[0]
         raise Wrong(
             f"{what} of {day} is {found.get(day)}, and not {expected.get(day)}; "
-            f"{len(differing)} days differ"
+            f"days that differ: {len(differing)}"
         )
