@@ -1,5 +1,6 @@
 """pyiceberg, with its SQL catalog: in Postgres, or in a file of SQLite."""
 
+import collections
 import importlib.metadata
 
 import pyarrow.compute
@@ -11,6 +12,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import TableProperties
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DateType, LongType, NestedField, StringType
+from pyiceberg.utils.datetime import days_to_date
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType()),
@@ -31,6 +33,7 @@ class Tool:
             uri = f"sqlite:///{folder}/catalog.db"
         self.settings = {"uri": uri, "warehouse": f"file://{folder}/warehouse"}
         self.prepared = None
+        self.manifests = {}
 
     @staticmethod
     def try_out(cache):
@@ -84,10 +87,24 @@ class Tool:
         return f"Table.delete(\"day = '{day}'\")"
 
     def registered(self, opened):
-        partitions = opened[1].inspect.partitions().to_pylist()
-        return {
-            one["partition"]["day"]: (one["file_count"], one["record_count"]) for one in partitions
-        }
+        table = opened[1]
+        found = collections.defaultdict(lambda: (0, 0))
+        for manifest in table.current_snapshot().manifests(table.io):
+            for day, (files, rows) in self.listed(table.io, manifest).items():
+                found[day] = (found[day][0] + files, found[day][1] + rows)
+        return dict(found)
+
+    def listed(self, io, manifest):
+        """What a manifest lists, by day. It never changes, and to read all of them takes minutes,
+        so each is read once."""
+        path = manifest.manifest_path
+        if path not in self.manifests:
+            rows = collections.defaultdict(list)
+            for entry in manifest.fetch_manifest_entry(io, discard_deleted=True):
+                file = entry.data_file
+                rows[days_to_date(file.partition[0])].append(file.record_count)
+            self.manifests[path] = {day: (len(each), sum(each)) for day, each in rows.items()}
+        return self.manifests[path]
 
     def read(self, opened, day):
         scan = opened[1].scan(row_filter=f"day = '{day}'", selected_fields=("id",))
