@@ -4,11 +4,53 @@ import importlib.metadata
 import importlib.util
 import pathlib
 import shutil
+import string
 
 import duckdb
 
+from lake import ROWS_PER_FILE
+
 # How DuckDB names the database with the catalog's own tables.
 CATALOG = "__ducklake_metadata_lake"
+
+# Turns a catalog of one day into one of many.
+REPEAT = string.Template("""
+    BEGIN;
+    CREATE TEMP TABLE more AS
+        SELECT number, (CAST($first AS DATE) + CAST(number AS INTEGER))::VARCHAR AS day
+        FROM range(1, $others + 1) AS days (number);
+    CREATE TEMP TABLE added AS
+        SELECT file.* REPLACE (
+            data_file_id + number * $files AS data_file_id,
+            row_id_start + number * $rows AS row_id_start,
+            replace(path, 'day=' || $first, 'day=' || day) AS path
+        )
+        FROM ducklake_data_file AS file, more;
+    CREATE TEMP TABLE statistics AS
+        SELECT file.* REPLACE (
+            data_file_id + number * $files AS data_file_id,
+            CASE min_value WHEN $first THEN day ELSE min_value END AS min_value,
+            CASE max_value WHEN $first THEN day ELSE max_value END AS max_value
+        )
+        FROM ducklake_file_column_stats AS file, more;
+    CREATE TEMP TABLE partitions AS
+        SELECT file.* REPLACE (
+            data_file_id + number * $files AS data_file_id,
+            day AS partition_value
+        )
+        FROM ducklake_file_partition_value AS file, more;
+    INSERT INTO ducklake_data_file FROM added ORDER BY data_file_id;
+    INSERT INTO ducklake_file_column_stats FROM statistics ORDER BY data_file_id, column_id;
+    INSERT INTO ducklake_file_partition_value FROM partitions ORDER BY data_file_id;
+    UPDATE ducklake_snapshot SET next_file_id = next_file_id + $others * $files
+        WHERE snapshot_id = (SELECT max(snapshot_id) FROM ducklake_snapshot);
+    UPDATE ducklake_table_stats SET
+        record_count = record_count * ($others + 1),
+        next_row_id = next_row_id * ($others + 1),
+        file_size_bytes = file_size_bytes * ($others + 1);
+    UPDATE ducklake_table_column_stats SET max_value = $last WHERE max_value = $first;
+    COMMIT;
+""")
 
 
 class Tool:
@@ -31,17 +73,33 @@ class Tool:
         self.lake.write(day_in_files=False)
         connection = self.attached(self.prepared)
         create_table(connection)
-        connection.execute("BEGIN")
-        for day in self.lake.all_days():
-            files = f"{self.lake.day_folder(day)}/*.parquet"
-            connection.execute(
-                "CALL ducklake_add_data_files('lake', 'events', ?, hive_partitioning => true)",
-                [files],
-            )
-        connection.execute("COMMIT")
+        first, *others = self.lake.all_days()
+        connection.execute(
+            "CALL ducklake_add_data_files('lake', 'events', ?, hive_partitioning => true)",
+            [f"{self.lake.day_folder(first)}/*.parquet"],
+        )
         connection.close()
+        if others:
+            self.repeat_first_day(first, others)
         if self.server.used:
             self.move_to_postgres()
+
+    def repeat_first_day(self, first, others):
+        """Adds the files of all other days, in the catalog's tables and as DuckLake writes them
+        there itself.
+
+        It looks into every file, which takes it minutes for all of them; here they are the same
+        but for their day.
+        """
+        connection = duckdb.connect(self.prepared)
+        connection.execute(REPEAT.substitute(
+            first=f"'{first}'",
+            last=f"'{others[-1]}'",
+            others=len(others),
+            files=self.lake.files_per_day,
+            rows=self.lake.files_per_day * ROWS_PER_FILE,
+        ))
+        connection.close()
 
     def move_to_postgres(self):
         """Copies the catalog into Postgres.
