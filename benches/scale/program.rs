@@ -63,11 +63,17 @@ pub async fn pass_with(
     let table = report.tables.into_iter().next().context("no table is governed")?;
     ensure!(
         matches!(table.outcome, Outcome::Dropped | Outcome::NothingToDo),
-        "the pass ended with {:?}: {:?}",
-        table.outcome,
-        table.error
+        "the pass ended otherwise: {}, {}",
+        brief(&table),
+        table.error.as_deref().unwrap_or("no error")
     );
     Ok((table, took))
+}
+
+/// What a pass did, for a message about why it should not have.
+pub fn brief(report: &TableReport) -> String {
+    let (snapshots, files) = (report.snapshots.len(), report.counts().files);
+    format!("{:?}, {files} files in {snapshots} snapshots", report.outcome)
 }
 
 /// Governs the table so that everything up to the day before `day` has expired already and `day`
@@ -84,7 +90,11 @@ pub async fn let_expire(db: &Db, day: i64, settings: &Settings) -> Result<()> {
     let keep = db_seconds(db).await? - end + 3 + 2 * took.as_secs() as i64;
     govern(db, &format!("{keep}s")).await?;
     let (report, _) = pass(db, settings).await?;
-    ensure!(report.outcome == Outcome::NothingToDo, "the day expired too early: {report:?}");
+    ensure!(
+        report.outcome == Outcome::NothingToDo,
+        "the day expired too early: {}",
+        brief(&report)
+    );
     while db_seconds(db).await? < end + keep {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

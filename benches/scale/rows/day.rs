@@ -6,7 +6,7 @@ use super::{Measured, spread};
 use crate::bench::{Bench, Db};
 use crate::database_time;
 use crate::finding::{Finding, Verdict, grouped, ms};
-use crate::program::{let_expire, pass, settings};
+use crate::program::{brief, let_expire, pass, settings};
 use crate::scale::{DAYS, Fixture, SUBJECT};
 use crate::statistics::Sample;
 
@@ -70,9 +70,9 @@ pub async fn new_days(
         let (report, took) = pass(db, &settings).await?;
         let spent = database_time::since(bench, db, mark)?;
         let [snapshot] = report.snapshots.as_slice() else {
-            anyhow::bail!("not one snapshot for one day: {report:?}");
+            anyhow::bail!("not one snapshot for one day: {}", brief(&report));
         };
-        ensure!(snapshot.files_ended == files, "not the {files} files of one day: {report:?}");
+        ensure!(snapshot.files_ended == files, "not {files} files: {}", brief(&report));
         found.whole.push_time(took);
         found.hold.push(snapshot.lock_hold_ms);
         found.in_database.push(spent.ms);
