@@ -23,8 +23,8 @@ create table tailrace.sweep_state (
 
 -- One row per spec: every file of the table with an id below `files_below`, or in a snapshot up to
 -- `through_snapshot` (both were read at one moment), in a partition that had expired by the cutoff
--- `expired_through`, was dealt with. `skipped` is an array of [[key_index, value], ...]: tuples
--- that had expired and stayed.
+-- `expired_through`, was dealt with. `skipped` is an object of arrays: by key_index, the values of
+-- partitions that had expired and stayed.
 create table tailrace.sweep_cursor (
   catalog_id bigint not null,
   table_id bigint not null,
@@ -32,6 +32,6 @@ create table tailrace.sweep_cursor (
   files_below bigint not null,
   through_snapshot bigint not null,
   expired_through timestamptz not null,
-  skipped jsonb not null default '[]',
+  skipped jsonb not null default '{}',
   primary key (catalog_id, table_id, spec_id)
 );

@@ -26,6 +26,8 @@ events! {
     info HTTP_LISTENING = "http_listening";
     /// The HTTP interface answers no more.
     info HTTP_STOPPED = "http_stopped";
+    /// The server lacks the index by partition value.
+    warn LOOKUP_INDEX_MISSING = "lookup_index_missing";
     /// A request was answered, or its client went away.
     info HTTP_REQUEST = "http_request";
     /// A request could not be carried out, for a reason that its answer hides.

@@ -145,6 +145,14 @@ impl fmt::Display for UtcInstant {
     }
 }
 
+impl<'de> serde::Deserialize<'de> for UtcInstant {
+    /// Reads what [`FromStr`] reads: RFC 3339 with a year of four digits.
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 impl serde::Serialize for UtcInstant {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)

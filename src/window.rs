@@ -5,11 +5,13 @@
 //! at or before `now - keep`, under its own spec and under every other time transform that
 //! the table ever had in that place (see [`SpecJudge`]).
 
+pub mod expiring;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::instant::UtcInstant;
 use crate::transform::{TimeRange, TimeTransform, Undatable, canonical_integer};
@@ -75,7 +77,19 @@ pub enum Verdict {
 }
 
 /// Why a file stays. The order is that of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, utoipa::ToSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum KeptReason {
     /// Its range has not ended, or ended less than `keep` ago.
@@ -138,7 +152,7 @@ impl From<Undatable> for KeptReason {
 
 /// A stored tuple with the keys it was stored under, ordered by key index. A file whose keys
 /// are not exactly those of its spec is damaged and matches no tuple.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StoredTuple {
     /// `hog_file_partition_value.key_index` of each row.
     pub keys: Vec<i32>,
@@ -308,14 +322,6 @@ impl SpecJudge {
     /// The position in the tuple of the first time field on the policy's column.
     pub fn lead_position(&self) -> Option<usize> {
         self.time_fields.first().map(|field| field.position)
-    }
-
-    /// Whether a text at the lead position may belong to an expired tuple: the other time
-    /// fields, if any, are not asked.
-    pub fn lead_expired(&self, text: &str, retention: &Retention) -> bool {
-        self.time_fields.first().is_some_and(|field| {
-            matches!(field.read(Some(text)), Ok(readings) if readings.expired_at(retention.keep, retention.now))
-        })
     }
 
     fn judge(&self, values: &[Option<String>], retention: &Retention) -> Verdict {

@@ -41,6 +41,19 @@ impl Database {
         self.session_with("on").await
     }
 
+    /// As [`Self::session`], for looking for files and dropping them.
+    ///
+    /// Each of those statements leads from a list of keys to rows by an index. With no or old
+    /// statistics, or a short list of ended files, the planner may think that a table is read whole
+    /// as quickly; it may be that of ten million files.
+    pub async fn sweeping_session(&self) -> sqlx::Result<PgConnection> {
+        let mut connection = self.session().await?;
+        let by_index = "set enable_seqscan = off; set enable_bitmapscan = off; \
+                        set enable_hashjoin = off; set enable_mergejoin = off";
+        within(self.connect_timeout, sqlx::raw_sql(by_index).execute(&mut connection)).await?;
+        Ok(connection)
+    }
+
     async fn session_with(&self, read_only: &str) -> sqlx::Result<PgConnection> {
         let setup = format!(
             "set search_path = {}, pg_temp; set timezone = 'UTC'; \

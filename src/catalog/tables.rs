@@ -168,3 +168,25 @@ pub async fn file_id_counter(
         .fetch_optional(connection)
         .await
 }
+
+/// Where a catalog's files end at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Marks {
+    /// The id counter: files committed later have ids from it on.
+    pub files_below: i64,
+    /// The newest snapshot: files committed later began after it.
+    pub through_snapshot: i64,
+}
+
+/// Reads both at one moment, from the one row that every commit writes; `None` if the catalog is
+/// gone.
+pub async fn marks(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<Option<Marks>> {
+    sqlx::query_as!(
+        Marks,
+        r#"select next_file_id as files_below, last_snapshot_id as through_snapshot
+           from hog_catalog where catalog_id = $1"#,
+        catalog_id
+    )
+    .fetch_optional(connection)
+    .await
+}

@@ -121,6 +121,9 @@ settings! {
         /// The share of the time for which a pass may hold the commit lock: after a hold of
         /// 1s, a duty of 0.2 pauses for 4s.
         lock_duty: Share = Default(0.2),
+        /// How often a pass over a table looks at all of it, and counts what stays. In between it
+        /// looks at what came to expire, and at files that came, since the pass before.
+        full_pass_every: Span<MINUTE, { 30 * DAY }> = Default("24h"),
     }
 
     /// What bounds the hold of the commit lock, enforced by Postgres; and the explicit drop.

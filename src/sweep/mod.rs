@@ -5,15 +5,22 @@
 //! [`batch`] groups it, `pace` rests in between.
 
 pub mod batch;
+pub mod census;
+pub mod cursor;
 mod effective;
+mod enforce;
 mod lease;
+mod lookup;
 mod pace;
 pub mod pass;
 pub mod plan;
 pub mod plan_report;
 pub mod planning;
+pub mod reach;
 pub mod report;
+pub mod round;
 pub mod settings;
+mod sorter;
 mod table;
 mod work;
 

@@ -285,6 +285,10 @@ fn tell(report: &TableReport) {
         delete_files_ended = counts.delete_files,
         records = counts.records,
         bytes = counts.bytes,
+        full = report.full,
+        undatable_files = report.counted.map(|counted| counted.undatable_files),
+        uncovered_files = report.counted.map(|counted| counted.uncovered_files),
+        counted_at = report.counted.map(|counted| tracing::field::display(counted.at)),
         "A pass is through with a table"
     );
 }

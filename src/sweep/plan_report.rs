@@ -6,7 +6,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::plan::{Census, Health, SAMPLES, TablePlan};
+use super::census::{Census, Health, SAMPLES, is_undatable};
+use super::plan::TablePlan;
 use super::planning::Plans;
 use super::report::PartitionReport;
 use crate::catalog::tables::TableIdentity;
@@ -164,11 +165,6 @@ impl TablePlanReport {
     fn without_error(self) -> Self {
         TablePlanReport { error: None, ..self }
     }
-}
-
-/// The reasons that mean "nobody can tell": not simply young, and not simply out of scope.
-fn is_undatable(reason: KeptReason) -> bool {
-    !matches!(reason, KeptReason::NotExpired | KeptReason::Future | KeptReason::Uncovered)
 }
 
 fn samples(census: &Census, wanted: impl Fn(KeptReason) -> bool) -> Vec<KeptReport> {

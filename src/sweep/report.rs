@@ -5,11 +5,13 @@ use std::time::Duration;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::census::Census;
 use super::plan::ExpiredTuple;
 use crate::catalog::discovery::Counts;
 use crate::catalog::tables::TableIdentity;
 use crate::instant::UtcInstant;
 use crate::policy::Policy;
+use crate::window::KeptReason;
 
 /// How a pass ended for one table. Of several that apply the gravest is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
@@ -144,8 +146,34 @@ pub struct TableReport {
     /// What a policy that observes would have dropped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub would_drop: Vec<PartitionReport>,
+    /// Whether the pass looked at all of the table; null where it enforced nothing.
+    pub full: Option<bool>,
+    /// What stays for another reason than its age, as it was last counted; null where it never was.
+    pub counted: Option<Counted>,
     /// What went wrong, in words.
     pub error: Option<String>,
+}
+
+/// Files that a policy does not reach, counted by the full pass that came to its end last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Counted {
+    /// Files whose time nobody can tell.
+    pub undatable_files: i64,
+    /// Files of no spec, or of one without a time field on the policy's column.
+    pub uncovered_files: i64,
+    /// The time of that pass.
+    pub at: UtcInstant,
+}
+
+impl Counted {
+    /// The counts of a census.
+    pub fn of(census: &Census, at: UtcInstant) -> Self {
+        Counted {
+            undatable_files: census.undatable_files(),
+            uncovered_files: census.files(KeptReason::Uncovered),
+            at,
+        }
+    }
 }
 
 impl TableReport {
@@ -161,8 +189,19 @@ impl TableReport {
             cutoff: None,
             snapshots: Vec::new(),
             would_drop: Vec::new(),
+            full: None,
+            counted: None,
             error,
         }
+    }
+
+    /// Adds that something failed.
+    pub fn fail(&mut self, error: String) {
+        self.outcome = Outcome::Failed;
+        self.error = Some(match self.error.take() {
+            Some(earlier) => format!("{earlier}; {error}"),
+            None => error,
+        });
     }
 
     /// The report with the policy that the table was worked on by.

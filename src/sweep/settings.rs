@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::reach::Reach;
 use crate::config::{Config, Oversize};
 use crate::drop::Limits;
 use crate::sweep::batch::BatchLimits;
@@ -15,6 +16,10 @@ pub struct Settings {
     pub limits: Limits,
     /// Our share of the time for which the commit lock may be held, in (0, 1].
     pub lock_duty: f64,
+    /// How long after a full pass over a table the next one is due.
+    pub full_pass_every: Duration,
+    /// How much one step of looking for files takes on.
+    pub reach: Reach,
     /// The limit for counts that need a read of a whole table.
     pub count_timeout: Duration,
     /// Beyond this many distinct texts at a key they are not listed.
@@ -42,6 +47,8 @@ impl Settings {
                 max_hold: config.drop.max_hold.get(),
             },
             lock_duty: config.sweep.lock_duty.get(),
+            full_pass_every: config.sweep.full_pass_every.get(),
+            reach: Reach::default(),
             count_timeout: config.discovery.count_timeout.get(),
             max_values: config.discovery.max_values.get() as i64,
             min_keep: config.guard.min_keep.get(),

@@ -1,25 +1,25 @@
 //! A pass over one table: what is expired goes, batch by batch.
 
-use std::time::Duration;
+use std::sync::Once;
 
 use tokio_util::sync::CancellationToken;
 
+use super::census::{Census, Health};
+use super::enforce::Enforcement;
 use super::lease::LeasedSession;
+use super::lookup::{Lookup, answered};
 use super::pass::Progress;
-use super::plan::{Health, TablePlan, plan_table};
-use super::report::{Outcome, PartitionReport, TableReport};
+use super::plan::{TablePlan, plan_table};
+use super::report::{Counted, Outcome, PartitionReport, TableReport};
 use super::settings::Settings;
-use super::work::Work;
-use crate::catalog::deadline::within;
+use crate::catalog::discovery::LOOKUP_INDEX;
 use crate::catalog::failure::in_words;
+use crate::catalog::shape::spec_book;
 use crate::catalog::tables::TableIdentity;
 use crate::events;
 use crate::instant::UtcInstant;
 use crate::policy::{Mode, Policy};
-use crate::window::KeptReason;
-
-/// The longest that planning a table may take, however large it is: then the session is given up.
-const PLANNING: Duration = Duration::from_secs(1_800);
+use crate::window::{Judge, KeptReason, Retention};
 
 /// What a pass over a table needs beside its session.
 pub struct Context<'a> {
@@ -33,6 +33,13 @@ pub struct Context<'a> {
     pub progress: &'a (dyn Fn(Progress<'_>) + Send + Sync),
 }
 
+impl Context<'_> {
+    /// Whether no further commit starts in this pass.
+    pub fn is_over(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+}
+
 /// Works on one table by its policy. Errors end up in the report.
 pub async fn sweep_table(
     session: &mut LeasedSession<'_>,
@@ -40,35 +47,96 @@ pub async fn sweep_table(
     policy: &Policy,
     context: &Context<'_>,
 ) -> TableReport {
-    if policy.mode == Mode::Paused {
-        return TableReport::new(table, Outcome::Paused, None);
+    match policy.mode {
+        Mode::Paused => TableReport::new(table, Outcome::Paused, None),
+        Mode::Observe => observe(session, table, policy, context).await,
+        Mode::Enforce => enforce(session, table, policy, context).await,
     }
-    let planned = plan_table(session.connection(), table, policy, context.now, context.settings);
-    let plan = within(PLANNING, planned).await;
-    let plan = match plan {
-        Ok(plan) => plan,
+}
+
+async fn enforce(
+    session: &mut LeasedSession<'_>,
+    table: &TableIdentity,
+    policy: &Policy,
+    context: &Context<'_>,
+) -> TableReport {
+    // The specs are read before the files: a file of a spec that came in between is not judged
+    // by a book that lacks it, but kept as of an unknown spec.
+    let read = spec_book(session.connection(), table.catalog_id, table.table_id);
+    let book = match answered(read).await {
+        Ok(book) => book,
         Err(error) => {
-            let error = format!("planning failed, nothing was dropped: {}", in_words(&error));
-            return TableReport::new(table, Outcome::Failed, Some(error));
+            return TableReport::new(table, Outcome::Failed, Some(unfound(&error.into())));
         }
     };
-    tell_kept(&plan);
-    if plan.health() == Health::Unhealthy {
-        let error = format!(
-            "the policy's field {} dates none of the table's live files: see `tailrace plan`",
-            policy.field
+    let (source_field_id, keep) = (policy.source_field_id, policy.keep.length());
+    let judge = Judge::new(&book, Retention { source_field_id, keep, now: context.now });
+    let lookup = Lookup { table, judge: &judge, reach: &context.settings.reach };
+    let mut enforcement = Enforcement::new(lookup, policy, &book, context);
+    let swept = enforcement.sweep(session).await;
+    let mut report = enforcement.into_work().report();
+    match swept {
+        Err(error) => report.fail(unfound(&error)),
+        Ok(findings) => {
+            if let Some((census, at)) = &findings.census {
+                tell_kept(table, census, *at);
+            }
+            if findings.health == Health::Unhealthy && report.outcome == Outcome::NothingToDo {
+                report.outcome = Outcome::Unhealthy;
+                report.error = Some(dates_nothing(policy));
+            }
+            report.full = Some(findings.is_full);
+            report.counted = findings.census.as_ref().map(|(census, at)| Counted::of(census, *at));
+            if !findings.has_index {
+                tell_missing_index();
+            }
+        }
+    }
+    report
+}
+
+/// Says once in the life of the process what would make passes over large tables short.
+fn tell_missing_index() {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        tracing::warn!(
+            event = events::LOOKUP_INDEX_MISSING,
+            statement = LOOKUP_INDEX,
+            "The server is older than V23 and has no index by partition value: passes read each \
+             table's files instead. Upgrade the server, or build the index that it would build"
         );
-        return TableReport::new(table, Outcome::Unhealthy, Some(error));
+    });
+}
+
+fn unfound(error: &anyhow::Error) -> String {
+    format!("looking for expired files failed: {}", in_words(error))
+}
+
+fn dates_nothing(policy: &Policy) -> String {
+    format!(
+        "the policy's field {} dates none of the table's live files: see `tailrace plan`",
+        policy.field
+    )
+}
+
+async fn observe(
+    session: &mut LeasedSession<'_>,
+    table: &TableIdentity,
+    policy: &Policy,
+    context: &Context<'_>,
+) -> TableReport {
+    let (now, settings) = (context.now, context.settings);
+    let plan = match plan_table(session.connection(), table, policy, now, settings).await {
+        Ok(plan) => plan,
+        Err(error) => return TableReport::new(table, Outcome::Failed, Some(unfound(&error))),
+    };
+    if let Some(census) = &plan.census {
+        tell_kept(table, census, now);
     }
-    if policy.mode == Mode::Observe {
-        return observed(&plan);
+    if plan.health() == Health::Unhealthy {
+        return TableReport::new(table, Outcome::Unhealthy, Some(dates_nothing(policy)));
     }
-    if plan.expired.is_empty() {
-        return TableReport::new(table, Outcome::NothingToDo, None);
-    }
-    let mut work = Work::new(&plan, context);
-    work.run(session).await;
-    work.report()
+    observed(&plan)
 }
 
 fn observed(plan: &TablePlan) -> TableReport {
@@ -92,9 +160,8 @@ fn observed(plan: &TablePlan) -> TableReport {
 }
 
 /// One line for each kind of file that stays for another reason than that it is young.
-fn tell_kept(plan: &TablePlan) {
-    let TableIdentity { catalog, namespace, table, .. } = &plan.table;
-    let Some(census) = &plan.census else { return };
+fn tell_kept(table: &TableIdentity, census: &Census, counted_at: UtcInstant) {
+    let TableIdentity { catalog, namespace, table, .. } = table;
     for (reason, group) in &census.kept {
         if *reason == KeptReason::NotExpired {
             continue;
@@ -108,6 +175,7 @@ fn tell_kept(plan: &TablePlan) {
             reason = reason.name(),
             files = group.files,
             samples = serde_json::to_string(&samples).unwrap_or_default(),
+            %counted_at,
             "Files are kept because nobody can tell that they are expired, or their time has not begun"
         );
     }

@@ -1,11 +1,14 @@
 //! The commits of one table: batch by batch, each tried again where that may help.
 
+use std::collections::BTreeSet;
+
 use super::batch::{Batch, group};
 use super::lease::LeasedSession;
 use super::pace;
 use super::pass::Progress;
-use super::plan::{ExpiredTuple, NOT_PARQUET, TablePlan};
+use super::plan::{ExpiredTuple, NOT_PARQUET};
 use super::report::{Outcome, PartitionReport, SnapshotReport, TableReport, milliseconds};
+use super::round::{Ended, Round, RoundEnd};
 use super::table::Context;
 use crate::catalog::failure::{Failure, in_words};
 use crate::catalog::files::files_of;
@@ -15,6 +18,7 @@ use crate::drop::{
     Attempt, DropError, DropOutcome, DropRequest, PolicyGuard, Receipt, Refusal, drop_tuples,
 };
 use crate::events;
+use crate::instant::UtcInstant;
 use crate::policy::Policy;
 
 /// The author of our snapshots.
@@ -37,7 +41,9 @@ const GIVE_UP_AFTER: usize = 3;
 
 /// The commits of one table.
 pub struct Work<'a> {
-    plan: &'a TablePlan,
+    table: &'a TableIdentity,
+    policy: &'a Policy,
+    cutoff: UtcInstant,
     context: &'a Context<'a>,
     snapshots: Vec<SnapshotReport>,
     busy: usize,
@@ -47,14 +53,32 @@ pub struct Work<'a> {
     /// Errors of batches; the others went on.
     errors: Vec<String>,
     failures_in_a_row: usize,
+    gave_up: bool,
+    /// Of the round at hand: the tuples that stay or may stay.
+    kept: BTreeSet<usize>,
+    /// Of these, the ones of which a commit left something.
+    stays: BTreeSet<usize>,
 }
 
 /// Files that were found before a commit was asked for.
-#[derive(Default)]
 struct Found {
     below: i64,
     files: Vec<(i64, i32)>,
     is_piece: bool,
+}
+
+/// What one commit is asked to end.
+struct Chosen<'r> {
+    round: &'r Round,
+    /// Indexes into the round's tuples.
+    tuples: &'r [usize],
+    found: Found,
+}
+
+impl<'r> Chosen<'r> {
+    fn tuples(&self) -> impl Iterator<Item = &'r ExpiredTuple> {
+        self.tuples.iter().filter_map(|at| self.round.tuples.get(*at))
+    }
 }
 
 /// What a commit came to, for the one who asked for it.
@@ -68,10 +92,17 @@ enum Step {
 }
 
 impl<'a> Work<'a> {
-    /// Nothing done yet.
-    pub fn new(plan: &'a TablePlan, context: &'a Context<'a>) -> Self {
+    /// Nothing done yet on the table, by this policy, which makes old what ended before `cutoff`.
+    pub fn new(
+        table: &'a TableIdentity,
+        policy: &'a Policy,
+        cutoff: UtcInstant,
+        context: &'a Context<'a>,
+    ) -> Self {
         Work {
-            plan,
+            table,
+            policy,
+            cutoff,
             context,
             snapshots: Vec::new(),
             busy: 0,
@@ -79,37 +110,66 @@ impl<'a> Work<'a> {
             ended: None,
             errors: Vec::new(),
             failures_in_a_row: 0,
+            gave_up: false,
+            kept: BTreeSet::new(),
+            stays: BTreeSet::new(),
         }
     }
 
-    /// Works until all is done, or no further commit makes sense.
-    pub async fn run(&mut self, session: &mut LeasedSession<'_>) {
-        let files: Vec<i64> = self.plan.expired.iter().map(|tuple| tuple.counts.files).collect();
+    /// Works until every tuple of the round was tried, or no further commit makes sense. May be
+    /// called for round after round, as long as all were tried.
+    pub async fn run(&mut self, session: &mut LeasedSession<'_>, round: &Round) -> RoundEnd {
+        self.kept = (0..round.tuples.len()).collect();
+        self.stays.clear();
+        let ended = match self.gave_up {
+            true => Ended::GaveUp,
+            false => self.all(session, round).await,
+        };
+        self.gave_up = ended != Ended::AllTried;
+        RoundEnd { kept: std::mem::take(&mut self.kept).into_iter().collect(), ended }
+    }
+
+    async fn all(&mut self, session: &mut LeasedSession<'_>, round: &Round) -> Ended {
+        let files: Vec<i64> = round.tuples.iter().map(|tuple| tuple.counts.files).collect();
         for batch in group(&files, &self.context.settings.batch) {
             let step = match batch {
-                Batch::Whole(tuples) => self.commit(session, &tuples, &Found::default()).await,
-                Batch::Split(tuple) => self.split(session, tuple).await,
+                Batch::Whole(tuples) => {
+                    let found = Found {
+                        below: round.found_below,
+                        files: round.files(&tuples),
+                        is_piece: false,
+                    };
+                    self.commit(session, &Chosen { round, tuples: &tuples, found }).await
+                }
+                Batch::Split(tuple) => self.split(session, round, tuple).await,
                 Batch::Oversize(tuple) => {
-                    self.tell_oversize(tuple);
+                    self.tell_oversize(&round.tuples[tuple]);
                     Step::Ended
                 }
             };
             let failures_in_a_row = match step {
-                Step::Stop => return,
+                Step::Stop if self.context.stop.is_cancelled() => return Ended::Stopped,
+                Step::Stop => return Ended::GaveUp,
                 Step::Failed => self.failures_in_a_row + 1,
                 Step::Ended => 0,
             };
             self.failures_in_a_row = failures_in_a_row;
             if failures_in_a_row == GIVE_UP_AFTER {
-                return;
+                return Ended::GaveUp;
             }
         }
+        Ended::AllTried
     }
 
     /// A tuple in several snapshots, oldest files first.
-    async fn split(&mut self, session: &mut LeasedSession<'_>, tuple: usize) -> Step {
-        let TableIdentity { catalog, namespace, table, .. } = &self.plan.table;
-        let expired = &self.plan.expired[tuple];
+    async fn split(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+        round: &Round,
+        tuple: usize,
+    ) -> Step {
+        let TableIdentity { catalog, namespace, table, .. } = self.table;
+        let expired = &round.tuples[tuple];
         tracing::info!(
             event = events::TUPLE_SPLIT,
             catalog,
@@ -120,15 +180,20 @@ impl<'a> Work<'a> {
             "A partition is too large for one commit and goes in several snapshots"
         );
         let piece = usize::try_from(self.context.settings.batch.files_per_commit).unwrap_or(1);
-        let found = match self.found_of(session, expired).await {
-            Ok(found) => found,
-            Err(error) => return self.fail(said(&error)),
+        let found = match round.is_found() {
+            true => {
+                Found { below: round.found_below, files: round.files(&[tuple]), is_piece: false }
+            }
+            false => match self.found_of(session, expired).await {
+                Ok(found) => found,
+                Err(error) => return self.fail(said(&error)),
+            },
         };
         let last = found.files.chunks(piece).len().saturating_sub(1);
         let mut step = Step::Ended;
         for (at, files) in found.files.chunks(piece).enumerate() {
             let found = Found { below: found.below, files: files.to_vec(), is_piece: at < last };
-            step = self.commit(session, &[tuple], &found).await;
+            step = self.commit(session, &Chosen { round, tuples: &[tuple], found }).await;
             if !matches!(step, Step::Ended) {
                 break;
             }
@@ -142,7 +207,7 @@ impl<'a> Work<'a> {
         session: &mut LeasedSession<'_>,
         expired: &ExpiredTuple,
     ) -> sqlx::Result<Found> {
-        let TableIdentity { catalog_id, table_id, .. } = self.plan.table;
+        let &TableIdentity { catalog_id, table_id, .. } = self.table;
         let connection = session.connection();
         let below = file_id_counter(connection, catalog_id).await?.unwrap_or_default();
         let tuple = std::slice::from_ref(&expired.tuple);
@@ -151,9 +216,8 @@ impl<'a> Work<'a> {
         Ok(Found { below, files, is_piece: false })
     }
 
-    fn tell_oversize(&mut self, tuple: usize) {
-        let TableIdentity { catalog, namespace, table, .. } = &self.plan.table;
-        let expired = &self.plan.expired[tuple];
+    fn tell_oversize(&mut self, expired: &ExpiredTuple) {
+        let TableIdentity { catalog, namespace, table, .. } = self.table;
         self.oversize += 1;
         self.errors.push(format!(
             "partition {} has {} files, more than sweep.max_files_per_tuple: raise it, or let sweep.oversize be split",
@@ -172,23 +236,18 @@ impl<'a> Work<'a> {
 
     /// One commit, tried twice where the first try failed for a reason that may pass: what was
     /// cancelled for its length was cold, and is warm now.
-    async fn commit(
-        &mut self,
-        session: &mut LeasedSession<'_>,
-        tuples: &[usize],
-        found: &Found,
-    ) -> Step {
+    async fn commit(&mut self, session: &mut LeasedSession<'_>, chosen: &Chosen<'_>) -> Step {
         let mut failure = None;
         for _ in 0..2 {
             if self.context.stop.is_cancelled() {
                 self.ended = Some((Outcome::Partial, None));
                 return Step::Stop;
             }
-            let attempt = self.attempt(session, tuples, found).await;
+            let attempt = self.attempt(session, chosen).await;
             let (wait, hold) = (attempt.lock_wait, attempt.lock_hold);
             let error = match attempt.result {
                 Ok(outcome) => {
-                    let step = self.take(outcome, tuples, milliseconds(wait), milliseconds(hold));
+                    let step = self.take(outcome, chosen, milliseconds(wait), milliseconds(hold));
                     pace::rest(hold, self.context.settings.lock_duty, self.context.stop).await;
                     return step;
                 }
@@ -201,7 +260,7 @@ impl<'a> Work<'a> {
                 DropError::Database(error) => match Failure::of(error) {
                     Failure::ConnectionLost => true,
                     Failure::TryAgain => false,
-                    _ => return self.fail(said(&error)),
+                    _ => return self.fail(said(error)),
                 },
             };
             if lost && let Err(away) = session.reestablish().await {
@@ -213,7 +272,7 @@ impl<'a> Work<'a> {
                 match history(session.connection(), *drop_id).await {
                     Ok(Some(row)) => {
                         let requested: Vec<_> =
-                            tuples.iter().map(|at| self.plan.expired[*at].tuple.clone()).collect();
+                            chosen.tuples().map(|expired| expired.tuple.clone()).collect();
                         let receipt = Receipt {
                             snapshot_id: row.snapshot_id,
                             counts: row.counts,
@@ -221,7 +280,7 @@ impl<'a> Work<'a> {
                             busy: busy.clone(),
                         };
                         let outcome = DropOutcome::Dropped(receipt);
-                        return self.take(outcome, tuples, milliseconds(wait), milliseconds(hold));
+                        return self.take(outcome, chosen, milliseconds(wait), milliseconds(hold));
                     }
                     Ok(None) => {}
                     Err(unknown) => {
@@ -244,25 +303,21 @@ impl<'a> Work<'a> {
         Step::Failed
     }
 
-    async fn attempt(
-        &self,
-        session: &mut LeasedSession<'_>,
-        tuples: &[usize],
-        found: &Found,
-    ) -> Attempt {
-        let chosen: Vec<&ExpiredTuple> = tuples.iter().map(|at| &self.plan.expired[*at]).collect();
+    async fn attempt(&self, session: &mut LeasedSession<'_>, chosen: &Chosen<'_>) -> Attempt {
+        let Found { below, files, is_piece } = &chosen.found;
+        let chosen: Vec<&ExpiredTuple> = chosen.tuples().collect();
         let requested: Vec<_> = chosen.iter().map(|tuple| tuple.tuple.clone()).collect();
         let lead: Vec<_> = chosen.iter().map(|tuple| tuple.lead).collect();
         let message = self.message(&chosen);
         let request = DropRequest {
-            table: &self.plan.table,
+            table: self.table,
             tuples: &requested,
             lead: &lead,
-            policy: Some(PolicyGuard::of(&self.plan.policy)),
-            found: &found.files,
-            found_below: found.below,
-            is_piece: found.is_piece,
-            fence: self.plan.policy.fence,
+            policy: Some(PolicyGuard::of(self.policy)),
+            found: files,
+            found_below: *below,
+            is_piece: *is_piece,
+            fence: self.policy.fence,
             author: AUTHOR,
             message: &message,
         };
@@ -271,7 +326,7 @@ impl<'a> Work<'a> {
 
     /// What the snapshot says of itself.
     fn message(&self, chosen: &[&ExpiredTuple]) -> String {
-        let Policy { field, keep, .. } = &self.plan.policy;
+        let Policy { field, keep, .. } = self.policy;
         let span = match chosen {
             [] => String::new(),
             [one] => format!("partition {}", one.display),
@@ -279,34 +334,40 @@ impl<'a> Work<'a> {
                 format!("{} partitions, {} to {}", chosen.len(), first.display, last.display)
             }
         };
-        format!("partition retention: {field} keep {keep}, cutoff {}; {span}", self.plan.cutoff)
+        format!("partition retention: {field} keep {keep}, cutoff {}; {span}", self.cutoff)
     }
 
-    fn take(&mut self, outcome: DropOutcome, tuples: &[usize], wait: f64, hold: f64) -> Step {
-        match outcome {
+    fn take(&mut self, outcome: DropOutcome, chosen: &Chosen<'_>, wait: f64, hold: f64) -> Step {
+        let busy = match outcome {
             DropOutcome::Dropped(receipt) => {
-                self.tell_busy(&receipt.busy, tuples);
-                self.dropped(receipt, tuples, wait, hold)
+                self.dropped(&receipt, chosen, wait, hold);
+                receipt.busy
             }
-            DropOutcome::NothingMatches { busy } => {
-                self.tell_busy(&busy, tuples);
-                Step::Ended
-            }
+            DropOutcome::NothingMatches { busy } => busy,
             DropOutcome::Refused(refusal) => {
                 self.refused(refusal, wait);
-                Step::Stop
+                return Step::Stop;
+            }
+        };
+        self.tell_busy(&busy, chosen);
+        for (number, at) in chosen.tuples.iter().enumerate() {
+            if busy.contains(&number) {
+                self.stays.insert(*at);
+            } else if !chosen.found.is_piece && !self.stays.contains(at) {
+                self.kept.remove(at);
             }
         }
+        Step::Ended
     }
 
-    fn dropped(&mut self, receipt: Receipt, tuples: &[usize], wait: f64, hold: f64) -> Step {
-        let TableIdentity { catalog, namespace, table, .. } = &self.plan.table;
+    fn dropped(&mut self, receipt: &Receipt, chosen: &Chosen<'_>, wait: f64, hold: f64) {
+        let TableIdentity { catalog, namespace, table, .. } = self.table;
         let counts = receipt.counts;
-        let partitions: Vec<_> = tuples
-            .iter()
+        let partitions: Vec<_> = chosen
+            .tuples()
             .zip(&receipt.per_tuple)
             .filter(|(_, counts)| counts.files > 0)
-            .map(|(at, counts)| PartitionReport::of(&self.plan.expired[*at], *counts))
+            .map(|(expired, counts)| PartitionReport::of(expired, *counts))
             .collect();
         tracing::info!(
             event = events::DROP_COMMITTED,
@@ -335,16 +396,14 @@ impl<'a> Work<'a> {
             lock_wait_ms: wait,
             lock_hold_ms: hold,
         });
-        (self.context.progress)(Progress::Dropped { table: &self.plan.table, files: counts.files });
-        Step::Ended
+        (self.context.progress)(Progress::Dropped { table: self.table, files: counts.files });
     }
 
-    fn tell_busy(&mut self, busy: &[usize], tuples: &[usize]) {
-        let TableIdentity { catalog, namespace, table, .. } = &self.plan.table;
+    fn tell_busy(&mut self, busy: &[usize], chosen: &Chosen<'_>) {
+        let TableIdentity { catalog, namespace, table, .. } = self.table;
         self.busy += busy.len();
-        for expired in
-            busy.iter().filter_map(|at| tuples.get(*at)).map(|at| &self.plan.expired[*at])
-        {
+        let tuples: Vec<&ExpiredTuple> = chosen.tuples().collect();
+        for expired in busy.iter().filter_map(|at| tuples.get(*at)) {
             tracing::warn!(
                 event = events::TUPLE_BUSY,
                 catalog,
@@ -358,7 +417,7 @@ impl<'a> Work<'a> {
     }
 
     fn refused(&mut self, refusal: Refusal, wait: f64) {
-        let TableIdentity { catalog, namespace, table, .. } = &self.plan.table;
+        let TableIdentity { catalog, namespace, table, .. } = self.table;
         self.ended = Some(match refusal {
             Refusal::LockNotHad => {
                 tracing::warn!(
@@ -411,7 +470,7 @@ impl<'a> Work<'a> {
         let mut errors = self.errors;
         errors.extend(error);
         let error = (!errors.is_empty()).then(|| errors.join("; "));
-        let mut report = TableReport::new(&self.plan.table, outcome, error);
+        let mut report = TableReport::new(self.table, outcome, error);
         report.snapshots = self.snapshots;
         report
     }

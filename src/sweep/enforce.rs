@@ -1,0 +1,288 @@
+//! A pass over one table whose policy is enforced: find, drop, remember how far it got.
+//!
+//! Two ways lead to the same end. An **incremental** pass trusts the cursor: it counts out what came
+//! to expire since, looks only that up, and reads only the files that came since; with nothing to do
+//! it costs a few short statements, whatever the table and its neighbours hold. A **full** pass, the
+//! first one and every `sweep.full_pass_every`, trusts nothing: it looks up every expired text there
+//! is and then reads all of the table's files in pieces, which finds what was overlooked and counts
+//! what stays. Both go in rounds: find some, drop them, find more; so that no more than one round is
+//! in memory, and no transaction or statement is open while commits are made or paused for.
+
+mod late;
+mod reading;
+mod rounds;
+
+use std::collections::BTreeSet;
+
+use sqlx::PgConnection;
+
+use super::census::{Census, Health};
+use super::cursor::{Basis, Claim, Cursor, Memory, Stayed, Way, store};
+use super::lease::LeasedSession;
+use super::lookup::{Candidate, Lookup, answered};
+use super::plan::{dates_nothing, list_expired};
+use super::sorter::Sorter;
+use super::table::Context;
+use super::work::Work;
+use crate::catalog::discovery::has_lookup_index;
+use crate::catalog::live_file::LiveFile;
+use crate::catalog::tables::Marks;
+use crate::instant::UtcInstant;
+use crate::policy::Policy;
+use crate::window::SpecBook;
+
+/// What a pass found out beside what it dropped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Findings {
+    /// What stays, and when that was counted; `None` if it never was.
+    pub census: Option<(Census, UtcInstant)>,
+    /// Whether the policy dates nothing of its table.
+    pub health: Health,
+    /// Whether everything was looked at.
+    pub is_full: bool,
+    /// Whether the server has the lookup index.
+    pub has_index: bool,
+}
+
+/// One table in one pass.
+pub struct Enforcement<'a> {
+    lookup: Lookup<'a>,
+    context: &'a Context<'a>,
+    work: Work<'a>,
+    memory: Memory,
+    basis: Basis,
+    /// The specs with a time field on the policy's column.
+    specs: BTreeSet<i64>,
+    /// What may be remembered as looked at.
+    claim: Option<Claim>,
+    stayed: Stayed,
+    cutoff: UtcInstant,
+    /// Read before the first look-up of the pass.
+    marks: Marks,
+    found_any: bool,
+    has_index: bool,
+}
+
+/// How far a step came.
+enum Reached {
+    /// All of it was tried.
+    All,
+    /// No further commit is made in this pass. What expired by an end of a range from this one on
+    /// was not looked at; where it is `None`, all was.
+    Until(Option<UtcInstant>),
+}
+
+impl Reached {
+    fn is_all(&self) -> bool {
+        matches!(self, Self::All)
+    }
+
+    fn unseen(&self) -> Option<UtcInstant> {
+        match self {
+            Self::All => None,
+            Self::Until(unseen) => *unseen,
+        }
+    }
+}
+
+impl<'a> Enforcement<'a> {
+    /// Prepares a pass over the table of `lookup`.
+    pub fn new(
+        lookup: Lookup<'a>,
+        policy: &'a Policy,
+        book: &SpecBook,
+        context: &'a Context<'a>,
+    ) -> Self {
+        let cutoff = lookup.judge.retention().cutoff();
+        let dated = lookup.judge.specs().filter(|(_, spec)| spec.lead_position().is_some());
+        Enforcement {
+            lookup,
+            context,
+            work: Work::new(lookup.table, policy, cutoff, context),
+            memory: Memory::default(),
+            basis: Basis::new(lookup.table.table_uuid, policy.revision, book),
+            specs: dated.map(|(spec_id, _)| spec_id).collect(),
+            claim: None,
+            stayed: Stayed::default(),
+            cutoff,
+            marks: Marks { files_below: 0, through_snapshot: 0 },
+            found_any: false,
+            has_index: true,
+        }
+    }
+
+    /// What was done, whether or not the sweep came to its end.
+    pub fn into_work(self) -> Work<'a> {
+        self.work
+    }
+
+    /// Sweeps the table with what is remembered of it, and remembers how far that came.
+    ///
+    /// # Errors
+    /// Looking for files failed: then nothing new is remembered, and the next pass looks again.
+    pub async fn sweep(&mut self, session: &mut LeasedSession<'_>) -> anyhow::Result<Findings> {
+        let (now, table) = (self.context.now, self.lookup.table);
+        let connection = session.connection();
+        // Before anything is looked up: what is committed from here on is late, for this pass and
+        // for the next one.
+        self.marks = self.lookup.marks(connection).await?;
+        self.has_index = answered(has_lookup_index(connection)).await?;
+        let loaded = answered(store::load(connection, table, &self.basis, &self.specs)).await?;
+        self.memory = loaded.checked(self.marks, self.cutoff, now);
+        let way = self.memory.way(now, self.context.settings.full_pass_every);
+        let is_full = match way {
+            Way::Incremental(cursor) => !self.incremental(session, &cursor).await?,
+            Way::Full => true,
+        };
+        if is_full {
+            self.full(session).await?;
+        } else {
+            self.read_on(session).await?;
+        }
+        self.save(session).await?;
+        let health = self.health(session.connection()).await?;
+        let census = self.memory.census.take();
+        Ok(Findings { census, health, is_full, has_index: self.has_index })
+    }
+
+    /// Remembers what was looked at so far.
+    async fn save(&mut self, session: &mut LeasedSession<'_>) -> sqlx::Result<()> {
+        if let Some(claim) = &self.claim {
+            self.memory.cursor = Some(claim.cursor(&self.stayed));
+        }
+        let (table, connection) = (self.lookup.table, session.connection());
+        answered(store::save(connection, table, &self.basis, &self.specs, &self.memory)).await
+    }
+
+    /// Drops what came to expire, or came late, since the cursor. False if the cursor is too old
+    /// for that; nothing was done then.
+    async fn incremental(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+        cursor: &Cursor,
+    ) -> anyhow::Result<bool> {
+        let Some(candidates) = self.candidates(session, cursor).await? else { return Ok(false) };
+        let (lookup, connection) = (self.lookup, session.connection());
+        let is_table_shorter = !candidates.is_empty()
+            && (!self.has_index || lookup.is_crowded(connection, &candidates).await?);
+        if is_table_shorter {
+            if let Some(files) = lookup.small_table(connection).await? {
+                let reached = self.drop_files(session, files).await?;
+                self.claim_at(self.marks, reached.unseen());
+                return Ok(true);
+            }
+            // Without the lookup index only the table itself can be asked.
+            if !self.has_index {
+                return Ok(false);
+            }
+        }
+        let mut sorter = Sorter::with_ids(lookup.judge);
+        let (reached, marks) = self.late(session, cursor.marks, &mut sorter).await?;
+        if !reached.is_all() {
+            let unseen = candidates.iter().map(|candidate| candidate.end).min();
+            self.claim_at(marks, unseen);
+            return Ok(true);
+        }
+        // Late files were seen already.
+        let early = |_, file: &LiveFile| file.data_file_id < cursor.marks.files_below;
+        let reached = self.look_up(session, &candidates, i64::MIN, early, &mut sorter).await?;
+        self.claim_at(marks, reached.unseen());
+        Ok(true)
+    }
+
+    /// The texts that came to expire since the cursor and those that it skipped, oldest first;
+    /// `None` if they cannot be told, or are too many.
+    async fn candidates(
+        &self,
+        session: &mut LeasedSession<'_>,
+        cursor: &Cursor,
+    ) -> anyhow::Result<Option<Vec<Candidate>>> {
+        let lookup = self.lookup;
+        let most = lookup.reach.most_expiring;
+        let Some(mut expiring) = lookup.judge.expiring(cursor.expired_through, most) else {
+            return Ok(None);
+        };
+        for (key_index, skipped) in &cursor.skipped {
+            expiring.texts.entry(*key_index).or_default().extend(skipped.iter().cloned());
+        }
+        let mut candidates = lookup.candidates(expiring.texts);
+        for (key_index, all) in &expiring.between {
+            if !self.has_index {
+                return Ok(None);
+            }
+            for between in all {
+                let connection = session.connection();
+                let most = i64::try_from(most).unwrap_or(i64::MAX);
+                let listed =
+                    lookup.expired_texts(connection, *key_index, Some(between), most).await?;
+                let Some(listed) = listed else { return Ok(None) };
+                candidates.extend(listed);
+            }
+        }
+        candidates.sort_unstable();
+        candidates.dedup();
+        Ok(Some(candidates))
+    }
+
+    /// Drops all that has expired, then reads all that stays.
+    async fn full(&mut self, session: &mut LeasedSession<'_>) -> anyhow::Result<()> {
+        let lookup = self.lookup;
+        if let Some(files) = lookup.small_table(session.connection()).await? {
+            let mut sorter = Sorter::with_ids(lookup.judge);
+            files.into_iter().for_each(|file| sorter.add(file));
+            let census = std::mem::take(&mut sorter.census);
+            let reached = self.drop_found(session, &mut sorter).await?;
+            self.claim_at(self.marks, reached.unseen());
+            self.memory.reading = None;
+            self.memory.census = Some((census, self.context.now));
+            self.memory.full_pass_at = Some(self.context.now);
+            return Ok(());
+        }
+        // A reading that had to do without the list goes on without it.
+        let may_list = self.has_index
+            && self.memory.reading.as_ref().is_none_or(|reading| !reading.is_listing);
+        let list = match may_list {
+            true => {
+                let most = self.context.settings.max_values;
+                list_expired(session.connection(), &lookup, most).await?
+            }
+            false => None,
+        };
+        let is_listing = list.is_none();
+        if let Some(candidates) = list {
+            let mut sorter = Sorter::with_ids(lookup.judge);
+            let lead = |key_index, file: &LiveFile| lookup.is_lead(file, key_index);
+            let reached = self.look_up(session, &candidates, i64::MIN, lead, &mut sorter).await?;
+            self.claim_at(self.marks, reached.unseen());
+            if !reached.is_all() {
+                return Ok(());
+            }
+            // The cursor is worth keeping before the long way through the table.
+            self.save(session).await?;
+        }
+        self.begin_reading(is_listing);
+        self.read_on(session).await
+    }
+
+    fn claim_at(&mut self, marks: Marks, unseen_from: Option<UtcInstant>) {
+        self.claim = Some(Claim { marks, cutoff: self.cutoff, unseen_from });
+    }
+
+    async fn health(&self, connection: &mut PgConnection) -> sqlx::Result<Health> {
+        let counted = self.memory.census.as_ref();
+        match counted {
+            _ if self.found_any => Ok(Health::Healthy),
+            Some((census, _)) if census.health() == Health::Healthy => Ok(Health::Healthy),
+            Some((_, at)) if *at == self.context.now => Ok(Health::Unhealthy),
+            // What was counted some time ago, or never, may have changed: the newest files tell.
+            _ => {
+                let (table, judge) = (self.lookup.table, self.lookup.judge);
+                Ok(match answered(dates_nothing(connection, table, judge)).await? {
+                    true => Health::Unhealthy,
+                    false if counted.is_some() => Health::Healthy,
+                    false => Health::Unknown,
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Rounds: what was found is dropped before more is looked for.
+
+use super::{Enforcement, Reached};
+use crate::catalog::live_file::LiveFile;
+use crate::sweep::lease::LeasedSession;
+use crate::sweep::lookup::Candidate;
+use crate::sweep::plan::NOT_PARQUET;
+use crate::sweep::round::{Ended, Round};
+use crate::sweep::sorter::Sorter;
+
+impl Enforcement<'_> {
+    /// Looks texts up, oldest first, with the files of ids from `from_id` on, and drops what it
+    /// finds and what the sorter has already, round after round. `take` says which of the files
+    /// found at a key count.
+    pub(super) async fn look_up(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+        candidates: &[Candidate],
+        from_id: i64,
+        take: impl Fn(i32, &LiveFile) -> bool,
+        sorter: &mut Sorter<'_>,
+    ) -> anyhow::Result<Reached> {
+        let lookup = self.lookup;
+        let mut seen = 0;
+        for at_key in candidates.chunk_by(|a, b| a.key_index == b.key_index) {
+            for texts in at_key.chunks(lookup.reach.texts_at_once) {
+                if self.context.is_over() {
+                    self.drop_found(session, sorter).await?;
+                    let unseen = candidates[seen..].iter().map(|candidate| candidate.end).min();
+                    return Ok(Reached::Until(unseen));
+                }
+                let wanted = |file: &LiveFile| take(texts[0].key_index, file);
+                let connection = session.connection();
+                lookup.with_texts(connection, texts, from_id, wanted, sorter).await?;
+                seen += texts.len();
+                if self.is_hand_full(sorter) && !self.drop_found(session, sorter).await?.is_all() {
+                    let unseen = candidates[seen..].iter().map(|candidate| candidate.end).min();
+                    return Ok(Reached::Until(unseen));
+                }
+            }
+        }
+        self.drop_found(session, sorter).await
+    }
+
+    /// Whether it is time to drop before more is looked for.
+    pub(super) fn is_hand_full(&self, sorter: &Sorter<'_>) -> bool {
+        sorter.files() >= self.lookup.reach.files_at_hand
+            || sorter.tuples() >= self.lookup.reach.tuples_at_hand
+    }
+
+    /// Drops what has expired of some files.
+    pub(super) async fn drop_files(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+        files: Vec<LiveFile>,
+    ) -> anyhow::Result<Reached> {
+        let mut sorter = Sorter::with_ids(self.lookup.judge);
+        files.into_iter().for_each(|file| sorter.add(file));
+        self.drop_found(session, &mut sorter).await
+    }
+
+    /// Drops the tuples that the sorter has, and notes those that stay.
+    pub(super) async fn drop_found(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+        sorter: &mut Sorter<'_>,
+    ) -> anyhow::Result<Reached> {
+        anyhow::ensure!(sorter.is_parquet, NOT_PARQUET);
+        let tuples = sorter.take();
+        if tuples.is_empty() {
+            return Ok(Reached::All);
+        }
+        self.found_any = true;
+        let round = Round { tuples, found_below: self.marks.files_below };
+        let end = self.work.run(session, &round).await;
+        for expired in end.kept.iter().filter_map(|at| round.tuples.get(*at)) {
+            if let Some((key_index, text)) = expired.lead_text() {
+                self.stayed.note(key_index, text.to_owned(), expired.range_end);
+            }
+        }
+        Ok(match end.ended {
+            Ended::AllTried => Reached::All,
+            Ended::OutOfTime | Ended::Stopped | Ended::GaveUp => Reached::Until(None),
+        })
+    }
+}

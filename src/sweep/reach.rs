@@ -1,0 +1,37 @@
+//! How much one step of looking for expired files takes on.
+
+/// Sizes of steps; none changes what is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reach {
+    /// A table of at most this many live files is read at once.
+    pub small_table: i64,
+    /// Files in one piece of a reading.
+    pub piece: i64,
+    /// Expired files at hand before commits begin.
+    pub files_at_hand: usize,
+    /// Expired tuples at hand before commits begin.
+    pub tuples_at_hand: usize,
+    /// Texts that one statement looks up.
+    pub texts_at_once: usize,
+    /// Distinct texts that one statement lists.
+    pub texts_listed: i64,
+    /// More texts than this that came to expire since a cursor are a case for a full pass.
+    pub most_expiring: usize,
+    /// A reading that goes on is remembered each time after so many pieces.
+    pub pieces_remembered: usize,
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        Reach {
+            small_table: 20_000,
+            piece: crate::catalog::walk::PIECE,
+            files_at_hand: 50_000,
+            tuples_at_hand: 5_000,
+            texts_at_once: 64,
+            texts_listed: 5_000,
+            most_expiring: 50_000,
+            pieces_remembered: 50,
+        }
+    }
+}

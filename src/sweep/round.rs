@@ -1,0 +1,60 @@
+//! What the one who finds expired tuples hands to the one who commits, and what comes back.
+
+use super::plan::ExpiredTuple;
+
+/// Some of a table's expired tuples.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Round {
+    /// Which, oldest first.
+    pub tuples: Vec<ExpiredTuple>,
+    /// The id counter as it was read before the tuples' `ids` were looked for; 0 where they were
+    /// not looked for.
+    pub found_below: i64,
+}
+
+impl Round {
+    /// A round whose files nobody has looked for.
+    pub fn of(tuples: Vec<ExpiredTuple>) -> Self {
+        Round { tuples, found_below: 0 }
+    }
+
+    /// Whether the tuples' files were looked for.
+    pub fn is_found(&self) -> bool {
+        self.found_below > 0
+    }
+
+    /// The files of some of the tuples as a drop takes them: (file id, position in `tuples`),
+    /// ascending. Empty where nobody has looked for them.
+    pub fn files(&self, tuples: &[usize]) -> Vec<(i64, i32)> {
+        let mut files: Vec<(i64, i32)> = (0_i32..)
+            .zip(tuples)
+            .filter_map(|(number, at)| Some((number, self.tuples.get(*at)?)))
+            .flat_map(|(number, tuple)| tuple.ids.iter().map(move |id| (*id, number)))
+            .collect();
+        files.sort_unstable();
+        files
+    }
+}
+
+/// How far the work on a round came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoundEnd {
+    /// The indexes, ascending, of the round's tuples that stay or may stay: busy, oversize,
+    /// failed, or not attempted.
+    pub kept: Vec<usize>,
+    /// Whether another round makes sense.
+    pub ended: Ended,
+}
+
+/// Why the work on a round ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Every tuple was tried.
+    AllTried,
+    /// The time that the table has in this pass is over, or that of the pass.
+    OutOfTime,
+    /// The pass was told to stop.
+    Stopped,
+    /// No further commit of this table makes sense in this pass.
+    GaveUp,
+}
