@@ -34,7 +34,11 @@ impl Page {
     pub fn fail(&mut self, row: &str, error: &anyhow::Error) {
         eprintln!("  {error:#}");
         self.has_failed = true;
-        self.findings.push(Finding::not_measured(row, "-", format!("it failed: {error:#}")));
+        self.findings.push(Finding::not_measured(
+            row,
+            "-",
+            format!("it failed: {error:#}").chars().take(200).collect(),
+        ));
     }
 
     /// Whether any row went wrong.

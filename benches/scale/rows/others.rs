@@ -19,10 +19,9 @@ use crate::statistics::Sample;
 const DAYS: [i64; 3] = [10, 100, 300];
 /// How often each is measured.
 const TIMES: usize = 3;
-/// The tools that are not ours, by the names that their runner knows.
-const TOOLS: [(&str, &str); 3] =
-    [("delta", "delta-rs"), ("pyiceberg", "pyiceberg"), ("ducklake", "DuckLake")];
-/// What runs them.
+/// The tools that are not ours, as their runner calls them.
+const TOOLS: [&str; 3] = ["delta-rs", "pyiceberg", "ducklake"];
+/// What runs them; its README says what its lines hold.
 const RUNNER: &str = "benches/others/run";
 
 /// Milliseconds by the number of days.
@@ -38,10 +37,14 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
         theirs.insert(days, vectors);
     }
     let mut findings = vec![compared("one vector per file", &ours, &theirs, files)];
-    for (tool, name) in TOOLS {
-        findings.push(match by_tool(tool, files).await {
-            Ok(theirs) => compared(name, &ours, &theirs, files),
-            Err(reason) => Finding::not_measured(&what(name, files), GOAL, format!("{reason:#}")),
+    let mut tools = Vec::new();
+    for tool in TOOLS {
+        findings.push(match by_tool(bench, tool, files).await {
+            Ok((theirs, version)) => {
+                tools.push(version);
+                compared(tool, &ours, &theirs, files)
+            }
+            Err(reason) => Finding::not_measured(&what(tool, files), GOAL, format!("{reason:#}")),
         });
     }
     Ok(Measured {
@@ -51,9 +54,11 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
              pass is timed, its commit and its rest included. One vector per file: an engine reads the \
              snapshot's files with their partition values, writes an object for each file of the day \
              (here into a local folder), and registers all in one commit on the same catalog ({}); the \
-             files stay, and every later reader has to open them. The other tools on their own tables \
-             of as many files: see `{RUNNER}`. Medians of {TIMES}.",
-            steps.join("; ")
+             files stay, and every later reader has to open them. The other tools ({}) on their own \
+             tables of as many files, opened before, their catalogs in the same Postgres: see \
+             benches/others/README.md. Medians of {TIMES}.",
+            steps.join("; "),
+            tools.join("; ")
         ),
         findings,
     })
@@ -119,36 +124,38 @@ fn compared(name: &str, ours: &ByDays, theirs: &ByDays, files: i64) -> Finding {
     }
 }
 
-/// One line of the runner's.
+/// One line of the runner's: a figure, or why there is none.
 #[derive(Debug, Deserialize)]
-struct Line {
-    days: i64,
-    seconds: Option<f64>,
-    reason: Option<String>,
+#[serde(untagged)]
+enum Line {
+    Figure { tool: String, version: String, catalog: String, days: i64, seconds: f64 },
+    None { not_available: String },
 }
 
-async fn by_tool(tool: &str, files: i64) -> Result<ByDays> {
+/// What a tool takes, and which it is.
+async fn by_tool(bench: &Bench, tool: &str, files: i64) -> Result<(ByDays, String)> {
     anyhow::ensure!(Path::new(RUNNER).exists(), "there is no {RUNNER}");
     let days: Vec<_> = DAYS.iter().map(i64::to_string).collect();
     let output = Command::new(RUNNER)
-        .args([tool, "--days", &days.join(","), "--files-per-day", &files.to_string()])
-        .args(["--repeat", &TIMES.to_string()])
+        .args([tool, "--postgres", "--days", &days.join(",")])
+        .args(["--files-per-day", &files.to_string(), "--repeat", &TIMES.to_string()])
+        .env("PGHOST", bench.server.folder())
+        .envs([("PGPORT", "5432"), ("PGUSER", "postgres"), ("PGDATABASE", "postgres")])
         .output()
         .await
         .with_context(|| format!("cannot run {RUNNER}"))?;
     let complaint = String::from_utf8_lossy(&output.stderr);
-    let complaint = complaint.lines().last().unwrap_or("no reason given");
-    let mut found = ByDays::new();
+    let complaint = complaint.lines().last().unwrap_or("it gave no reason");
+    anyhow::ensure!(output.status.success(), "{complaint}");
+    let (mut found, mut which) = (ByDays::new(), String::new());
     for line in String::from_utf8_lossy(&output.stdout).lines() {
-        let line: Line = serde_json::from_str(line).with_context(|| format!("it said {line:?}"))?;
-        let seconds = line.seconds.with_context(|| {
-            format!("not available here: {}", line.reason.as_deref().unwrap_or(complaint))
-        })?;
-        found.insert(line.days, seconds * 1e3);
+        match serde_json::from_str(line).with_context(|| format!("it said {line:?}"))? {
+            Line::Figure { tool, version, catalog, days, seconds } => {
+                found.insert(days, seconds * 1e3);
+                which = format!("{tool} {version}, catalog: {catalog}");
+            }
+            Line::None { not_available } => anyhow::bail!("not available here: {not_available}"),
+        }
     }
-    anyhow::ensure!(
-        output.status.success() && !found.is_empty(),
-        "not available here: {complaint}"
-    );
-    Ok(found)
+    Ok((found, which))
 }
