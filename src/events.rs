@@ -86,6 +86,12 @@ events! {
     info TUPLE_SPLIT = "tuple_split";
     /// A partition too large for one commit stays.
     error TUPLE_OVERSIZE = "tuple_oversize";
+    /// A commit was cancelled for its length, and rolled back whole.
+    warn HOLD_EXCEEDED = "hold_exceeded";
+    /// The server has too many objects to delete already for more to be dropped.
+    warn HELD_BACK = "held_back";
+    /// The commit lock was not had in time, and is asked for again after a pause.
+    info LOCK_BACKOFF = "lock_backoff";
     /// The commit lock was not had in time.
     warn LOCK_NOT_HAD = "lock_not_had";
     /// A policy changed, or was being changed, between planning and commit.

@@ -20,10 +20,12 @@
 //! | [`mod@drop`] | the shared drop-commit: guards, commit, receipt |
 //! | [`policy`] | what a policy is; where it is stored |
 //! | [`catalog`] | the only place that knows `hog_*` tables: identities, specs, discovery, the commit lock and tail |
+//! | [`backoff`] | how long to wait before something is tried again (pure) |
 //! | [`window`] | policy + now -> what is expired, what will be and when (pure) |
 //! | [`transform`] | stored partition text <-> the time range it covers (pure) |
 //! | [`instant`] | instants and calendar arithmetic in UTC (pure) |
 
+pub mod backoff;
 pub mod catalog;
 pub mod cli;
 pub mod config;

@@ -4,7 +4,6 @@
 //! Ticks that are missed meanwhile collapse into one. While the database is away the
 //! schedule rests, and the pass is tried again with growing pauses.
 
-mod backoff;
 #[cfg(test)]
 mod tests;
 mod tick;
@@ -18,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use tick::Schedule;
 
+use crate::backoff::Backoff;
 use crate::catalog::failure::in_words;
 use crate::config::Config;
 use crate::events;
@@ -26,6 +26,10 @@ use crate::health::{State, Status};
 /// The longest sleep towards an instant of the calendar: the clock may be set, or the
 /// machine suspended, and a longer one would not notice.
 const GLANCE: Duration = Duration::from_secs(60);
+
+/// The pauses between tries while the database is away.
+const DATABASE_AWAY: Backoff =
+    Backoff { shortest: Duration::from_secs(2), longest: Duration::from_secs(60) };
 
 /// How a pass ended.
 #[derive(Debug)]
@@ -143,7 +147,7 @@ impl Scheduler {
     /// Waits until the next pass is due.
     async fn rest(&mut self, tick: &mut Instant) {
         if let Some(lost) = &mut self.lost {
-            let pause = backoff::pause(lost.attempts, self.random.f64());
+            let pause = DATABASE_AWAY.pause(lost.attempts, self.random.f64());
             lost.attempts = lost.attempts.saturating_add(1);
             self.state(State::DatabaseAway);
             return sleep(pause).await;

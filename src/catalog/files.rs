@@ -1,17 +1,170 @@
 //! Which live files a list of tuples has, and what they amount to.
 //!
-//! A file is matched by its spec and its whole tuple, as [`super::discovery`] says.
+//! A file is matched by its spec and its whole tuple, as [`super::discovery`] says. No statement
+//! here grows with the table or with a tuple: each reads a bounded piece.
+
+mod lookup;
+mod matching;
+
+use std::ops::ControlFlow;
 
 use sqlx::PgConnection;
 
-use super::discovery::{Counts, TupleOfSpec, wanted};
+use super::discovery::{Counts, TupleOfSpec, has_lookup_index};
+use super::live_file::LiveFile;
+use super::tables::file_id_counter;
+use super::walk::{PIECE, Place, live_in_ids, walk};
+use matching::Matcher;
+
+/// What is looked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Search<'a> {
+    /// The catalog.
+    pub catalog_id: i64,
+    /// The table.
+    pub table_id: i64,
+    /// The tuples; none is named twice.
+    pub tuples: &'a [TupleOfSpec],
+    /// For each tuple the position of the value, null or not, by which its files are found.
+    pub lead: &'a [usize],
+    /// Files with lower ids are left out.
+    pub from_id: i64,
+}
+
+/// A live file of one of the tuples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FoundFile {
+    /// Its id.
+    pub data_file_id: i64,
+    /// The index of its tuple.
+    pub tuple_no: i32,
+    /// Whether it has a live deletion vector.
+    pub has_vector: bool,
+    /// Rows as written.
+    pub record_count: i64,
+    /// Bytes.
+    pub file_size_bytes: i64,
+}
+
+impl FoundFile {
+    /// What the file amounts to.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            files: 1,
+            delete_files: i64::from(self.has_vector),
+            records: self.record_count,
+            bytes: self.file_size_bytes,
+        }
+    }
+}
+
+/// Up to so many ids it is no use to ask whether a tuple's files are fewer.
+const FEW_IDS: i64 = 1_000;
+
+/// Hands the live files of the tuples on one by one, each once, in no particular order, until it
+/// is told to stop.
+///
+/// Whoever needs all files as of a moment reads the id counter before: a file that is committed
+/// after that read has an id at or above it. The statements see different moments, so a file that
+/// ended in between may or may not be among them.
+///
+/// The lookup index finds a tuple's files by the value at `lead`, whatever the size of the table.
+/// Where it reads more than it is worth, because only few ids are asked for, the primary key is
+/// read instead; where there is none (before V23), for ids above zero too, and the table's own
+/// files for all ids: slower, and bounded all the same.
+pub async fn visit(
+    connection: &mut PgConnection,
+    search: &Search<'_>,
+    mut each: impl FnMut(FoundFile) -> ControlFlow<()>,
+) -> sqlx::Result<()> {
+    let matcher = Matcher::new(search.tuples, search.lead);
+    if matcher.is_empty() {
+        return Ok(());
+    }
+    let counter = match search.from_id {
+        ..=0 => None,
+        _ => file_id_counter(connection, search.catalog_id).await?,
+    };
+    let leads = i64::try_from(matcher.leads().len()).unwrap_or(i64::MAX);
+    match counter {
+        // Reading a foreign id costs a fraction of looking a value up.
+        Some(counter) if counter - search.from_id <= leads.saturating_mul(4).max(FEW_IDS) => {
+            by_ids(connection, search, &matcher, counter, &mut each).await
+        }
+        _ if has_lookup_index(connection).await? => {
+            lookup::by_leads(connection, search, &matcher, &mut each).await
+        }
+        Some(counter) => by_ids(connection, search, &matcher, counter, &mut each).await,
+        None => by_walking(connection, search, &matcher, &mut each).await,
+    }
+}
+
+/// Files with ids below the counter, by the primary key.
+async fn by_ids(
+    connection: &mut PgConnection,
+    search: &Search<'_>,
+    matcher: &Matcher<'_>,
+    counter: i64,
+    each: &mut impl FnMut(FoundFile) -> ControlFlow<()>,
+) -> sqlx::Result<()> {
+    let mut from_id = search.from_id;
+    // What is committed meanwhile is whole in neither reading; the caller looks for it anyway.
+    while from_id < counter {
+        let before_id = counter.min(from_id.saturating_add(PIECE));
+        let files =
+            live_in_ids(connection, search.catalog_id, search.table_id, from_id, before_id).await?;
+        if hand_on(&files, matcher, each).is_break() {
+            return Ok(());
+        }
+        from_id = before_id;
+    }
+    Ok(())
+}
+
+/// All files, by the table's own.
+async fn by_walking(
+    connection: &mut PgConnection,
+    search: &Search<'_>,
+    matcher: &Matcher<'_>,
+    each: &mut impl FnMut(FoundFile) -> ControlFlow<()>,
+) -> sqlx::Result<()> {
+    let mut next = Some(Place::START);
+    while let Some(after) = next {
+        let (files, last) =
+            walk(connection, search.catalog_id, search.table_id, after, PIECE).await?;
+        if hand_on(&files, matcher, each).is_break() {
+            return Ok(());
+        }
+        next = last;
+    }
+    Ok(())
+}
+
+fn hand_on(
+    files: &[LiveFile],
+    matcher: &Matcher<'_>,
+    each: &mut impl FnMut(FoundFile) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    for file in files {
+        let Some(tuple_no) = file.spec_id.and_then(|spec| matcher.by_tuple(spec, &file.tuple))
+        else {
+            continue;
+        };
+        each(FoundFile {
+            data_file_id: file.data_file_id,
+            tuple_no,
+            has_vector: file.has_vector,
+            record_count: file.record_count,
+            file_size_bytes: file.file_size_bytes,
+        })?;
+    }
+    ControlFlow::Continue(())
+}
 
 /// The live files of the tuples with ids from `from_id` on, as (file id, index into `tuples`),
-/// oldest id first; at most `limit` of them.
+/// oldest id first; of more than `limit` files only so many, and not always the oldest.
 ///
-/// The lookup index finds the files by the value at `lead`, a position in each tuple (null or
-/// not). Each file's whole tuple is put together once and looked up among the wanted ones, so that
-/// the work is that of the files and not of files times tuples: thousands of tuples may share a day.
+/// Found as by [`visit`].
 pub async fn files_of(
     connection: &mut PgConnection,
     catalog_id: i64,
@@ -21,103 +174,35 @@ pub async fn files_of(
     from_id: i64,
     limit: i64,
 ) -> sqlx::Result<Vec<(i64, i32)>> {
-    let lead_of = |wanted: &TupleOfSpec, position: usize| {
-        let tuple = &wanted.tuple;
-        (tuple.keys.get(position).copied(), tuple.values.get(position).cloned().flatten())
-    };
-    let (lead_keys, lead_values): (Vec<Option<i32>>, Vec<Option<String>>) =
-        tuples.iter().zip(lead).map(|(tuple, position)| lead_of(tuple, *position)).unzip();
-    let rows = sqlx::query!(
-        r#"with leads as materialized (
-             select distinct lead_key, lead_value
-             from unnest($4::int[], $5::text[]) as l (lead_key, lead_value)
-           ),
-           hits as materialized (
-             select v.data_file_id from leads l
-             join hog_file_partition_value v
-               on v.catalog_id = $1 and v.key_index = l.lead_key and v.value = l.lead_value
-              and v.data_file_id >= $7
-             union
-             select v.data_file_id from leads l
-             join hog_file_partition_value v
-               on v.catalog_id = $1 and v.key_index = l.lead_key and v.value is null
-              and v.data_file_id >= $7
-             where l.lead_value is null
-           ),
-           numbers as materialized (
-             select jsonb_object_agg((item ->> 'spec_id') || ' ' || (item -> 'tuple'), ordinal - 1)
-                    as by_tuple
-             from jsonb_array_elements($3) with ordinality as w (item, ordinal)
-           ),
-           files as materialized (
-             select f.data_file_id,
-                    (select by_tuple from numbers) ->> (f.spec_id || ' ' ||
-                      (select jsonb_agg(jsonb_build_array(a.key_index, a.value) order by a.key_index)
-                       from hog_file_partition_value a
-                       where a.catalog_id = f.catalog_id and a.data_file_id = f.data_file_id))
-                    as tuple_no
-             from hits h
-             join hog_data_file f on f.catalog_id = $1 and f.data_file_id = h.data_file_id
-             where f.table_id = $2 and f.end_snapshot is null
-           )
-           select data_file_id, tuple_no::int as "tuple_no!" from files
-           where tuple_no is not null
-           order by data_file_id
-           limit $6"#,
-        catalog_id,
-        table_id,
-        wanted(tuples) as _,
-        &lead_keys as &[Option<i32>],
-        &lead_values as &[Option<String>],
-        limit,
-        from_id
-    )
-    .fetch_all(connection)
+    let search = Search { catalog_id, table_id, tuples, lead, from_id };
+    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+    let mut files = Vec::new();
+    visit(connection, &search, |file| {
+        if files.len() == most {
+            return ControlFlow::Break(());
+        }
+        files.push((file.data_file_id, file.tuple_no));
+        ControlFlow::Continue(())
+    })
     .await?;
-    Ok(rows.into_iter().map(|row| (row.data_file_id, row.tuple_no)).collect())
+    files.sort_unstable();
+    files.dedup();
+    Ok(files)
 }
 
 /// What each tuple's live files amount to, as (index into `tuples`, counts); tuples without any are
-/// left out. Found as by [`files_of`].
+/// left out. Found as by [`visit`].
 pub async fn count_files(
     connection: &mut PgConnection,
-    catalog_id: i64,
-    table_id: i64,
-    tuples: &[TupleOfSpec],
-    lead: &[usize],
+    search: &Search<'_>,
 ) -> sqlx::Result<Vec<(i32, Counts)>> {
-    let files = files_of(connection, catalog_id, table_id, tuples, lead, 0, i64::MAX).await?;
-    let (ids, numbers): (Vec<i64>, Vec<i32>) = files.into_iter().unzip();
-    let rows = sqlx::query!(
-        r#"select p.tuple_no as "tuple_no!", count(*) as "files!",
-                  count(d.data_file_id) as "delete_files!",
-                  sum(f.record_count)::bigint as "records!",
-                  sum(f.file_size_bytes)::bigint as "bytes!"
-           from unnest($2::bigint[], $3::int[]) as p (data_file_id, tuple_no)
-           join hog_data_file f on f.catalog_id = $1 and f.data_file_id = p.data_file_id
-           left join hog_delete_file d
-             on d.catalog_id = f.catalog_id and d.data_file_id = f.data_file_id
-            and d.end_snapshot is null
-           where f.end_snapshot is null
-           group by p.tuple_no order by p.tuple_no"#,
-        catalog_id,
-        &ids,
-        &numbers
-    )
-    .fetch_all(connection)
+    let mut by_tuple = std::collections::BTreeMap::<i32, Counts>::new();
+    visit(connection, search, |file| {
+        *by_tuple.entry(file.tuple_no).or_default() += file.counts();
+        ControlFlow::Continue(())
+    })
     .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| {
-            let counts = Counts {
-                files: row.files,
-                delete_files: row.delete_files,
-                records: row.records,
-                bytes: row.bytes,
-            };
-            (row.tuple_no, counts)
-        })
-        .collect())
+    Ok(by_tuple.into_iter().collect())
 }
 
 /// How many live files the table has, of every spec and of none.

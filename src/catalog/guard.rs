@@ -1,7 +1,7 @@
 //! What is looked at first under the commit lock.
 
 use serde_json::Value;
-use sqlx::PgConnection;
+use sqlx::{Execute, Executor, PgConnection};
 use uuid::Uuid;
 
 /// The catalog, the table and its policies as they are under the commit lock.
@@ -44,7 +44,24 @@ pub async fn read_under_lock(
     table_id: i64,
     bounds: HoldBounds,
 ) -> sqlx::Result<Option<UnderLock>> {
-    let row = sqlx::query!(
+    run_or_prepare(connection, catalog_id, table_id, bounds, false).await
+}
+
+/// Has the server parse the statement of [`read_under_lock`], as [`super::tail::prepare_write`]
+/// does. No row is locked.
+pub async fn prepare_read(connection: &mut PgConnection) -> sqlx::Result<()> {
+    let bounds = HoldBounds { row_lock_ms: 0, hold_ms: 0 };
+    run_or_prepare(connection, 0, 0, bounds, true).await.map(|_| ())
+}
+
+async fn run_or_prepare(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    table_id: i64,
+    bounds: HoldBounds,
+    only_prepare: bool,
+) -> sqlx::Result<Option<UnderLock>> {
+    let statement = sqlx::query!(
         r#"with policies as materialized (
              select source, revision, problem from tailrace.policy
              where catalog_id = $1 and table_id = $2
@@ -74,9 +91,12 @@ pub async fn read_under_lock(
         table_id,
         bounds.row_lock_ms,
         bounds.hold_ms
-    )
-    .fetch_optional(connection)
-    .await?;
+    );
+    if only_prepare {
+        connection.prepare(statement.sql()).await?;
+        return Ok(None);
+    }
+    let row = statement.fetch_optional(connection).await?;
     Ok(row.map(|row| UnderLock {
         head: row.head,
         table_uuid: row.table_uuid,

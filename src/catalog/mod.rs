@@ -2,6 +2,7 @@
 //! and tail, and what this server has. SQL finds them through the session's search_path (see
 //! [`connect`]), for they may live in any schema; our own objects are always `tailrace.*`.
 
+pub mod busy;
 pub mod changes;
 pub mod clock;
 pub mod commit_lock;
@@ -12,11 +13,15 @@ pub mod explicit_guard;
 pub mod failure;
 pub mod files;
 pub mod guard;
+pub mod history;
 pub mod live_file;
 pub mod purge;
 pub mod receipts;
+pub mod removals;
 pub mod shape;
 pub mod tables;
 pub mod tail;
 pub mod texts;
+pub mod vectors;
 pub mod walk;
+pub mod warm;

@@ -27,36 +27,35 @@ pub async fn purge(
              union
              select catalog_id, (to_jsonb(s) ->> 'replaced_table_id')::bigint from hog_table s
              where to_jsonb(s) ->> 'replaced_table_id' is not null
+           ),
+           gone as materialized (
+             select catalog_id, table_id from (
+               select catalog_id, table_id from tailrace.policy
+               union select catalog_id, table_id from tailrace.spec_copy
+               union select catalog_id, table_id from tailrace.source_column_type
+               union select catalog_id, table_id from tailrace.sweep_state
+               union select catalog_id, table_id from tailrace.sweep_cursor) as named
+             except
+             select catalog_id, table_id from kept
+           ),
+           policies as (
+             delete from tailrace.policy x using gone g
+             where x.catalog_id = g.catalog_id and x.table_id = g.table_id
+           ),
+           specs as (
+             delete from tailrace.spec_copy x using gone g
+             where x.catalog_id = g.catalog_id and x.table_id = g.table_id
+           ),
+           types as (
+             delete from tailrace.source_column_type x using gone g
+             where x.catalog_id = g.catalog_id and x.table_id = g.table_id
+           ),
+           states as (
+             delete from tailrace.sweep_state x using gone g
+             where x.catalog_id = g.catalog_id and x.table_id = g.table_id
            )
-           delete from tailrace.policy x
-           where not exists (select from kept k
-                             where k.catalog_id = x.catalog_id and k.table_id = x.table_id)"#
-    )
-    .execute(&mut *connection)
-    .await?;
-    sqlx::query!(
-        r#"with kept as materialized (
-             select catalog_id, table_id from hog_table where dropped_snapshot is null
-             union
-             select catalog_id, (to_jsonb(s) ->> 'replaced_table_id')::bigint from hog_table s
-             where to_jsonb(s) ->> 'replaced_table_id' is not null
-           )
-           delete from tailrace.spec_copy x
-           where not exists (select from kept k
-                             where k.catalog_id = x.catalog_id and k.table_id = x.table_id)"#
-    )
-    .execute(&mut *connection)
-    .await?;
-    sqlx::query!(
-        r#"with kept as materialized (
-             select catalog_id, table_id from hog_table where dropped_snapshot is null
-             union
-             select catalog_id, (to_jsonb(s) ->> 'replaced_table_id')::bigint from hog_table s
-             where to_jsonb(s) ->> 'replaced_table_id' is not null
-           )
-           delete from tailrace.source_column_type x
-           where not exists (select from kept k
-                             where k.catalog_id = x.catalog_id and k.table_id = x.table_id)"#
+           delete from tailrace.sweep_cursor x using gone g
+           where x.catalog_id = g.catalog_id and x.table_id = g.table_id"#
     )
     .execute(&mut *connection)
     .await?;

@@ -5,7 +5,7 @@ use sqlx::{AssertSqlSafe, Execute, Executor, PgConnection};
 use uuid::Uuid;
 
 use super::discovery::{Counts, TupleOfSpec};
-use super::tail::PartitionRow;
+use super::history::PartitionRow;
 
 /// A tuple as it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -1,12 +1,12 @@
 //! The commit tail of a partition drop: the writes of the contract ("The commit tail"), and
 //! nothing else, in one statement under the commit lock.
 
-use sqlx::types::Json;
 use sqlx::{Execute, Executor, PgConnection};
 use uuid::Uuid;
 
 use super::discovery::{Counts, TupleOfSpec, wanted};
-use crate::window::StoredTuple;
+pub use super::history::{HistoryRow, history};
+use super::vectors::PlannedVector;
 
 /// What a commit is to end.
 #[derive(Debug, Clone)]
@@ -24,6 +24,11 @@ pub struct DropWrite<'a> {
     /// Files with ids from here on are looked for again, under the lock: it is the id counter
     /// that was read before planning. `None` looks for no others.
     pub late_from: Option<i64>,
+    /// The live vectors that planning found on the planned files.
+    pub vectors: &'a [PlannedVector],
+    /// Vectors with ids from here on are looked for again, under the lock: it is the id counter
+    /// that was read before `vectors` were looked for.
+    pub vectors_from: i64,
     /// The snapshot's author.
     pub author: &'a str,
     /// The snapshot's message.
@@ -60,19 +65,27 @@ pub struct Written {
 /// hydrator updates rows without it, and such a row is waited for up to the transaction's
 /// `lock_timeout` (SQLSTATE 55P03 then), its newest version is re-read, and ended.
 ///
-/// The candidates are the planned files that are still live, which cannot have changed their
-/// tuple, and the files of the same tuples that came after planning: these all have ids from
-/// `late_from` on, so the primary key finds them whatever the size of the table. All parts of
-/// the statement see one state, so that nothing is ended unless the snapshot is made, and the
-/// answer is one short row: a client that stops reading cannot hold the lock by it. What each
-/// tuple gave is in our history, to be read after COMMIT.
+/// The candidates are the planned files, which cannot have changed their tuple, and the files of the
+/// same tuples that came after planning: these all have ids from `late_from` on, so the primary key
+/// finds them whatever the size of the table. With vectors it is the same: their ids come from the
+/// same counter, a planned file has the planned vector or one with an id from `vectors_from` on, and
+/// no file is asked for its vector under the lock but a late one.
+///
+/// The planned files are not read before they are written. That the snapshot is made only if
+/// something ends is decided by a look that stops at the first live candidate; the update repeats
+/// the condition for each. Both see the same: they are parts of one statement and so of one state,
+/// `end_snapshot` is written under the commit lock alone, and of a row that the hydrator has changed
+/// since, the newest version is looked at, whose `end_snapshot` is the same. The answer is one short
+/// row: a client that stops reading cannot hold the lock by it. What each tuple gave is counted from
+/// the rows as they were ended, and is in our history, to be read after COMMIT.
 ///
 /// Each file and vector is found by its own key, whatever the planner believes of the tables. With
 /// no or old statistics it would rather read all live files of the table and compare each with each
 /// candidate, which at 10,000 of both takes a minute under the lock. So what a row is compared with
 /// comes from the list, as no constant: no condition but the key leads to a row, and none makes the
 /// planner expect few of them. For the same reason no two lists are joined: the tuple of a late file
-/// is looked up in one object of all the wanted ones.
+/// is looked up in one object of all the wanted ones, the file of a new vector in the ordered list
+/// of the planned ones, by halving.
 pub async fn write_drop(
     connection: &mut PgConnection,
     write: &DropWrite<'_>,
@@ -90,6 +103,8 @@ pub async fn prepare_write(connection: &mut PgConnection) -> sqlx::Result<()> {
         tuples: &[],
         planned: &[],
         late_from: None,
+        vectors: &[],
+        vectors_from: 0,
         author: "",
         message: "",
         whole_table: false,
@@ -105,14 +120,17 @@ async fn run_or_prepare(
     write: &DropWrite<'_>,
     only_prepare: bool,
 ) -> sqlx::Result<Option<Written>> {
-    let (ids, tuple_numbers): (Vec<i64>, Vec<i32>) = write.planned.iter().copied().unzip();
+    let (ids, tuple_numbers) = in_order(write.planned);
+    let vector_ids: Vec<i64> = write.vectors.iter().map(|vector| vector.delete_file_id).collect();
+    let vector_files: Vec<i64> = write.vectors.iter().map(|vector| vector.data_file_id).collect();
+    let vector_tuples: Vec<i32> = write.vectors.iter().map(|vector| vector.tuple_no).collect();
     let statement = sqlx::query!(
         r#"with numbers as materialized (
              select jsonb_object_agg((item ->> 'spec_id') || ' ' || (item -> 'tuple'), ordinal - 1)
                     as by_tuple
              from jsonb_array_elements($5) with ordinality as w (item, ordinal)
            ),
-           late as (
+           late as materialized (
              select f.data_file_id, k.tuple_no::int as tuple_no
              from hog_data_file f
              cross join lateral (
@@ -126,29 +144,27 @@ async fn run_or_prepare(
                and k.tuple_no is not null
            ),
            candidates as materialized (
-             select data_file_id, tuple_no
-             from unnest($3::bigint[], $4::int[]) as p (data_file_id, tuple_no)
-             union all
-             select data_file_id, tuple_no from late
-             union all
-             select data_file_id, null from hog_data_file
-             where $12 and catalog_id = $1 and table_id = $2 and end_snapshot is null
-               and file_format = 'parquet'
-           ),
-           found as materialized (
              select $1::bigint as catalog_id, $2::bigint as table_id, true as live,
-                    c.data_file_id, c.tuple_no
-             from candidates c
-             cross join lateral (
-               select table_id, end_snapshot from hog_data_file
-               where catalog_id = $1 and data_file_id = c.data_file_id offset 0) as f
-             where f.table_id = $2 and f.end_snapshot is null
+                    data_file_id, tuple_no
+             from (select data_file_id, tuple_no
+                   from unnest($3::bigint[], $4::int[]) as p (data_file_id, tuple_no)
+                   union all
+                   select data_file_id, tuple_no from late
+                   union all
+                   select data_file_id, null from hog_data_file
+                   where $12 and catalog_id = $1 and table_id = $2 and end_snapshot is null
+                     and file_format = 'parquet') as all_of_them
            ),
            bumped as (
              update hog_catalog
              set last_snapshot_id = last_snapshot_id + 1,
                  schema_version = schema_version + case when $13 then 1 else 0 end
-             where catalog_id = $1 and exists (select from found)
+             where catalog_id = $1 and exists (
+               select from candidates c
+               cross join lateral (
+                 select table_id, end_snapshot from hog_data_file
+                 where catalog_id = c.catalog_id and data_file_id = c.data_file_id offset 0) as f
+               where f.table_id = c.table_id and f.end_snapshot is null)
              returning last_snapshot_id as snapshot_id, schema_version
            ),
            snapshot as (
@@ -163,35 +179,59 @@ async fn run_or_prepare(
                unnest(case when $13 then array['table_deleted_from', 'table_altered']
                            else array['table_deleted_from'] end) as kind
            ),
+           -- The snapshot is asked for by itself: joined, it would be copied for every file.
            ended as (
-             update hog_data_file f set end_snapshot = b.snapshot_id
-             from bumped b, found c
-             where f.catalog_id = c.catalog_id and f.data_file_id = c.data_file_id
+             update hog_data_file f set end_snapshot = (select snapshot_id from bumped)
+             from candidates c
+             where exists (select from bumped)
+               and f.catalog_id = c.catalog_id and f.data_file_id = c.data_file_id
                and f.table_id + 0 = c.table_id and (f.end_snapshot is null) = c.live
-             returning f.data_file_id, c.tuple_no, f.record_count, f.file_size_bytes
+             returning c.tuple_no, f.record_count, f.file_size_bytes
            ),
            vectors as materialized (
-             select $1::bigint as catalog_id, true as live, d.delete_file_id, e.tuple_no
-             from ended e
+             select $1::bigint as catalog_id, true as live, v.delete_file_id, v.tuple_no
+             from (select delete_file_id, data_file_id, tuple_no
+                   from unnest($14::bigint[], $15::bigint[], $16::int[])
+                     as p (delete_file_id, data_file_id, tuple_no)
+                   union all
+                   select d.delete_file_id, d.data_file_id,
+                          ($4::int[])[width_bucket(d.data_file_id, $3::bigint[])]
+                   from hog_delete_file d
+                   where d.catalog_id = $1 and d.delete_file_id >= $17
+                     and coalesce(d.end_snapshot, -1) = -1
+                     and ($3::bigint[])[width_bucket(d.data_file_id, $3::bigint[])]
+                         = d.data_file_id
+                   union all
+                   select d.delete_file_id, l.data_file_id, l.tuple_no
+                   from late l
+                   cross join lateral (
+                     select delete_file_id, end_snapshot from hog_delete_file
+                     where catalog_id = $1 and data_file_id = l.data_file_id offset 0) as d
+                   where d.end_snapshot is null
+                   union all
+                   select delete_file_id, data_file_id, null from hog_delete_file
+                   where $12 and catalog_id = $1 and table_id = $2 and end_snapshot is null) as v
              cross join lateral (
-               select delete_file_id, end_snapshot from hog_delete_file
-               where catalog_id = $1 and data_file_id = e.data_file_id offset 0) as d
-             where d.end_snapshot is null
+               select table_id, end_snapshot from hog_data_file
+               where catalog_id = $1 and data_file_id = v.data_file_id offset 0) as f
+             where f.table_id = $2 and f.end_snapshot is null
            ),
            ended_vectors as (
-             update hog_delete_file d set end_snapshot = b.snapshot_id
-             from bumped b, vectors v
-             where d.catalog_id = v.catalog_id and d.delete_file_id = v.delete_file_id
+             update hog_delete_file d set end_snapshot = (select snapshot_id from bumped)
+             from vectors v
+             where exists (select from bumped)
+               and d.catalog_id = v.catalog_id and d.delete_file_id = v.delete_file_id
                and (d.end_snapshot is null) = v.live
              returning v.tuple_no
            ),
            per_tuple as (
              select tuple_no, sum(files)::bigint as files, sum(delete_files)::bigint as delete_files,
                     sum(records)::bigint as records, sum(bytes)::bigint as bytes
-             from (select tuple_no, 1 as files, 0 as delete_files, record_count as records,
-                          file_size_bytes as bytes from ended
+             from (select tuple_no, count(*) as files, 0 as delete_files,
+                          sum(record_count) as records, sum(file_size_bytes) as bytes
+                   from ended group by tuple_no
                    union all
-                   select tuple_no, 0, 1, 0, 0 from ended_vectors) as parts
+                   select tuple_no, 0, count(*), 0, 0 from ended_vectors group by tuple_no) as parts
              group by tuple_no
            ),
            totals as (
@@ -229,7 +269,11 @@ async fn run_or_prepare(
         write.table_uuid,
         write.policy_revision,
         write.whole_table,
-        write.fence
+        write.fence,
+        &vector_ids,
+        &vector_files,
+        &vector_tuples,
+        write.vectors_from
     );
     if only_prepare {
         connection.prepare(statement.sql()).await?;
@@ -248,98 +292,12 @@ async fn run_or_prepare(
     }))
 }
 
-/// Of the tuples, the indexes of those that have a live file whose row somebody else has locked
-/// at this moment; the rows of all the others are ours until the transaction ends. Waits for
-/// nothing.
-///
-/// The commit lock must be held. It costs a second write to each row, so it is for a commit
-/// that met a locked row before.
-pub async fn busy_tuples(
-    connection: &mut PgConnection,
-    catalog_id: i64,
-    table_id: i64,
-    planned: &[(i64, i32)],
-) -> sqlx::Result<Vec<i32>> {
-    let (ids, tuple_numbers): (Vec<i64>, Vec<i32>) = planned.iter().copied().unzip();
-    sqlx::query_scalar!(
-        r#"with planned as materialized (
-             select $1::bigint as catalog_id, $2::bigint as table_id, true as live,
-                    data_file_id, tuple_no
-             from unnest($3::bigint[], $4::int[]) as p (data_file_id, tuple_no)
-           ),
-           locked as materialized (
-             select f.data_file_id from planned p
-             join hog_data_file f
-               on f.catalog_id = p.catalog_id and f.data_file_id = p.data_file_id
-             where f.table_id + 0 = p.table_id and (f.end_snapshot is null) = p.live
-             for no key update of f skip locked
-           )
-           select distinct p.tuple_no as "tuple_no!" from planned p
-           cross join lateral (
-             select table_id, end_snapshot from hog_data_file
-             where catalog_id = $1 and data_file_id = p.data_file_id offset 0) as f
-           where f.table_id = $2 and f.end_snapshot is null
-             and p.data_file_id not in (select data_file_id from locked)
-           order by 1"#,
-        catalog_id,
-        table_id,
-        &ids,
-        &tuple_numbers
-    )
-    .fetch_all(connection)
-    .await
-}
-
-/// What our history says of a drop.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HistoryRow {
-    /// The snapshot that the drop made.
-    pub snapshot_id: i64,
-    /// The sums.
-    pub counts: Counts,
-    /// What each tuple gave; tuples that gave nothing are left out. Empty for a whole table.
-    pub partitions: Vec<(TupleOfSpec, Counts)>,
-}
-
-/// An element of `drop_history.partitions`, and of `drop_receipt.ended`.
-#[derive(Debug, serde::Deserialize)]
-pub(super) struct PartitionRow {
-    spec_id: Option<i64>,
-    tuple: Option<Vec<(i32, Option<String>)>>,
-    #[serde(flatten)]
-    counts: Counts,
-}
-
-impl PartitionRow {
-    /// The tuple and its counts; `None` for the one element of a whole table.
-    pub(super) fn into_tuple(self) -> Option<(TupleOfSpec, Counts)> {
-        let (keys, values) = self.tuple?.into_iter().unzip();
-        let tuple = StoredTuple { keys, values };
-        Some((TupleOfSpec { spec_id: self.spec_id?, tuple }, self.counts))
+/// The lists that a statement takes, by ascending file id: it looks files up in them by halving.
+fn in_order(planned: &[(i64, i32)]) -> (Vec<i64>, Vec<i32>) {
+    if planned.is_sorted() {
+        return planned.iter().copied().unzip();
     }
-}
-
-/// Reads the history of a drop; `None` means that it was never committed.
-pub async fn history(
-    connection: &mut PgConnection,
-    drop_id: Uuid,
-) -> sqlx::Result<Option<HistoryRow>> {
-    let row = sqlx::query!(
-        r#"select snapshot_id, files_ended, delete_files_ended, records, bytes,
-                  partitions as "partitions: Json<Vec<PartitionRow>>"
-           from tailrace.drop_history where drop_id = $1"#,
-        drop_id
-    )
-    .fetch_optional(connection)
-    .await?;
-    Ok(row.map(|row| HistoryRow {
-        snapshot_id: row.snapshot_id,
-        counts: Counts {
-            files: row.files_ended,
-            delete_files: row.delete_files_ended,
-            records: row.records,
-            bytes: row.bytes,
-        },
-        partitions: row.partitions.0.into_iter().filter_map(PartitionRow::into_tuple).collect(),
-    }))
+    let mut planned = planned.to_vec();
+    planned.sort_unstable();
+    planned.into_iter().unzip()
 }

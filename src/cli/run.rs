@@ -18,12 +18,16 @@ use crate::installation::migrate;
 use crate::metrics::Metrics;
 use crate::scheduler::PassEnd;
 use crate::sweep::report::{CatalogFailure, PassReport};
-use crate::sweep::{Scope, Settings, run_pass};
+use crate::sweep::{Pacing, Scope, Settings, run_paced_pass};
 use crate::turn::Turn;
 
 pub async fn run(config: Config, tokens: Option<Tokens>) -> anyhow::Result<u8> {
-    let runner =
-        Runner { config: config.clone(), prepared: Arc::default(), metrics: Arc::default() };
+    let runner = Runner {
+        config: config.clone(),
+        prepared: Arc::default(),
+        metrics: Arc::default(),
+        pacing: Arc::default(),
+    };
     let turn = Turn::default();
     let tokens = tokens.map(Arc::new);
     let interface = match config.http.bind {
@@ -104,6 +108,8 @@ struct Runner {
     // a database that is away at the start is waited for like one that goes away later.
     prepared: Arc<AtomicBool>,
     metrics: Arc<Metrics>,
+    // A pass does not start with a share of the commit lock that the one before has used up.
+    pacing: Arc<Pacing>,
 }
 
 impl Runner {
@@ -129,7 +135,8 @@ impl Runner {
             self.prepared.store(true, Ordering::Relaxed);
         }
         checked_database(config).await?;
-        run_pass(&database, &Settings::from_config(config), scope, stop, &|_| {}).await
+        let settings = Settings::from_config(config);
+        run_paced_pass(&database, &settings, scope, stop, &|_| {}, &self.pacing).await
     }
 }
 

@@ -109,7 +109,8 @@ settings! {
 
     /// How a pass works.
     Sweep = "sweep" {
-        /// How long a commit waits for the catalog's commit lock before it gives up.
+        /// How long a commit waits in the queue for the catalog's commit lock. Not had, it leaves
+        /// the queue, and tries again after a pause a few times before it gives up.
         lock_timeout: Span<1, MINUTE> = Default("2s"),
         /// Whole tuples are grouped into commits of at most this many files.
         max_files_per_commit: Count<1, 1_000_000> = Default(8000),
@@ -118,12 +119,20 @@ settings! {
         max_files_per_tuple: Count<1, 1_000_000> = Default(50000),
         /// What happens to a tuple beyond that: "split" into several snapshots, or "skip".
         oversize: Oversize = Default("split"),
-        /// The share of the time for which a pass may hold the commit lock: after a hold of
-        /// 1s, a duty of 0.2 pauses for 4s.
+        /// The share of any minute for which passes may hold a catalog's commit lock: after a
+        /// hold of 1s, a duty of 0.2 pauses for 4s.
         lock_duty: Share = Default(0.2),
         /// How often a pass over a table looks at all of it, and counts what stays. In between it
         /// looks at what came to expire, and at files that came, since the pass before.
         full_pass_every: Span<MINUTE, { 30 * DAY }> = Default("24h"),
+        /// No commit of a pass starts after it has run for so long; the next pass goes on. The
+        /// tables share the time, the most overdue first.
+        max_duration: Span<SECOND, DAY> = Default("10m"),
+        /// More files than this that wait for the server to delete their objects hold a
+        /// catalog's drops back until there are fewer. Unset: nothing is held back.
+        removal_queue_ceiling: Option<Count<1, 1_000_000>> = Unset(100000),
+        /// So many catalogs are worked on side by side in a pass, each with a session of its own.
+        parallel_catalogs: Count<1, 64> = Default(4),
     }
 
     /// What bounds the hold of the commit lock, enforced by Postgres; and the explicit drop.

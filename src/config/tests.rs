@@ -65,6 +65,9 @@ fn the_defaults_are_those_of_the_documentation() {
     assert_eq!(config.sweep.max_files_per_tuple.get(), 50_000);
     assert_eq!(config.sweep.oversize, Oversize::Split);
     assert_eq!(config.sweep.lock_duty.get(), 0.2);
+    assert_eq!(config.sweep.max_duration.as_millis(), 600_000);
+    assert!(config.sweep.removal_queue_ceiling.is_none());
+    assert_eq!(config.sweep.parallel_catalogs.get(), 4);
     assert_eq!(config.drop.row_lock_timeout.as_millis(), 500);
     assert_eq!(config.drop.max_hold.as_millis(), 10_000);
     assert_eq!(config.discovery.count_timeout.as_millis(), 5_000);

@@ -2,9 +2,9 @@
 //!
 //! Who may commit in between, and why nothing is lost or left:
 //! - **Between planning and the grant** anybody may. An append adds files with ids from the
-//!   counter on that was read before planning: they are looked for again under the lock. A
-//!   compaction or a truncate ends planned files: only what is live is ended; its outputs have
-//!   new ids. DDL, a policy's change and a replaced table are seen by the guards.
+//!   counter on that was read before planning: they are looked for again under the lock; so are
+//!   vectors, whose ids come from the same counter. A compaction or a truncate ends planned files:
+//!   only what is live is ended; its outputs have new ids. DDL, a policy's change and a replaced table are seen by the guards.
 //! - **After the grant** nobody who writes file rows, for all of them hold the commit lock. The
 //!   guard statement and the write are READ COMMITTED statements that begin after the grant, so
 //!   they see everything that was committed before it.
@@ -12,22 +12,19 @@
 //!   `idle_in_transaction_session_timeout` where the client is only stopped. If we die at COMMIT,
 //!   the row of our history, written in the same transaction, tells which.
 
-use std::borrow::Cow;
-
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::hold::{HeldLock, Times, bounds, longest_work};
+use super::plan::{Asked, Plan};
 use super::request::{Attempt, DropError, DropOutcome, DropRequest, Limits, Receipt, Refusal};
+use crate::catalog::busy::busy_tuples;
 use crate::catalog::deadline::within;
 use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::failure::Failure;
-use crate::catalog::files::files_of;
 use crate::catalog::guard::{UnderLock, read_under_lock};
-use crate::catalog::tables::file_id_counter;
-use crate::catalog::tail::{
-    DropWrite, HistoryRow, Written, busy_tuples, history, prepare_write, write_drop,
-};
+use crate::catalog::history::{HistoryRow, history};
+use crate::catalog::tail::{DropWrite, Written, write_drop};
 
 /// How often a drop that met a locked row looks which tuples are busy and goes on without them.
 const TRIES_PAST_BUSY_ROWS: usize = 3;
@@ -35,8 +32,8 @@ const TRIES_PAST_BUSY_ROWS: usize = 3;
 /// Ends every live file of the tuples and its vector in one snapshot, or does nothing.
 ///
 /// Takes the catalog's commit lock for the guards and the writes: waits at most
-/// `limits.lock_timeout` for it, then holds it for three or four round trips whatever the number
-/// of tuples and files. A tuple with a row that somebody else has locked is left out (`busy`);
+/// `limits.lock_timeout` for it, then holds it for three round trips, four where rows were locked,
+/// whatever the number of tuples and files. The pages that it will write to have been read before. A tuple with a row that somebody else has locked is left out (`busy`);
 /// the others go. The session must not be in a transaction.
 pub async fn drop_tuples(
     connection: &mut PgConnection,
@@ -46,12 +43,6 @@ pub async fn drop_tuples(
     let mut times = Times::default();
     let result = try_past_busy_rows(connection, request, limits, &mut times).await;
     Attempt { result, lock_wait: times.wait, lock_hold: times.hold }
-}
-
-/// What was found outside the lock.
-struct Plan {
-    files: Vec<(i64, i32)>,
-    late_from: Option<i64>,
 }
 
 enum Tried {
@@ -69,11 +60,11 @@ async fn try_past_busy_rows(
     times: &mut Times,
 ) -> Result<DropOutcome, DropError> {
     for past_busy in 0..=TRIES_PAST_BUSY_ROWS {
-        let Some(plan) = plan(connection, request).await? else {
+        let busy_first = past_busy > 0;
+        let Some(plan) = Plan::of_request(connection, request, busy_first).await? else {
             return Ok(DropOutcome::Refused(Refusal::Gone));
         };
         let drop_id = Uuid::new_v4();
-        let busy_first = past_busy > 0;
         match try_once(connection, request, limits, &plan, drop_id, busy_first, times).await? {
             Tried::RowsLocked => {}
             Tried::Refused(refusal) => return Ok(DropOutcome::Refused(refusal)),
@@ -94,36 +85,6 @@ async fn try_past_busy_rows(
     }
     // Rows were locked anew each time that we looked: all of these tuples wait for the next pass.
     Ok(DropOutcome::NothingMatches { busy: (0..request.tuples.len()).collect() })
-}
-
-/// Finds the files without any lock. The counter is read first: a file that is committed after
-/// that read has an id at or above it.
-async fn plan(
-    connection: &mut PgConnection,
-    request: &DropRequest<'_>,
-) -> sqlx::Result<Option<Plan>> {
-    let table = request.table;
-    prepare_write(connection).await?;
-    let Some(counter) = file_id_counter(connection, table.catalog_id).await? else {
-        return Ok(None);
-    };
-    let mut files = request.found.to_vec();
-    if !request.is_piece {
-        let newer = files_of(
-            connection,
-            table.catalog_id,
-            table.table_id,
-            request.tuples,
-            request.lead,
-            request.found_below,
-            i64::MAX,
-        )
-        .await?;
-        files.extend(newer);
-        files.sort_unstable();
-        files.dedup();
-    }
-    Ok(Some(Plan { files, late_from: (!request.is_piece).then_some(counter) }))
 }
 
 async fn try_once(
@@ -179,14 +140,16 @@ async fn under_lock(
             .await
             .map_err(hold_error)?;
     }
-    let asked = without_busy(request.tuples, &plan.files, &busy);
+    let asked = Asked::without_busy(request.tuples, plan, &busy);
     let write = DropWrite {
         catalog_id: table.catalog_id,
         table_id: table.table_id,
         table_uuid: table.table_uuid,
         tuples: &asked.tuples,
         planned: &asked.files,
-        late_from: plan.late_from,
+        late_from: (!request.is_piece).then_some(plan.counter),
+        vectors: &asked.vectors,
+        vectors_from: plan.counter,
         author: request.author,
         message: request.message,
         fence: request.fence,
@@ -199,27 +162,6 @@ async fn under_lock(
         Ok(None) => Ok(Tried::Nothing(busy)),
         Err(error) if Failure::of(&error) == Failure::LockNotAvailable => Ok(Tried::RowsLocked),
         Err(error) => Err(hold_error(error)),
-    }
-}
-
-/// What is asked for in the end: tuples, and files by index into them.
-struct Asked<'a> {
-    tuples: Cow<'a, [TupleOfSpec]>,
-    files: Cow<'a, [(i64, i32)]>,
-}
-
-/// The tuples that are not busy and their files, renumbered. A busy tuple is not asked for at
-/// all, so that its late files stay with it.
-fn without_busy<'a>(tuples: &'a [TupleOfSpec], files: &'a [(i64, i32)], busy: &[i32]) -> Asked<'a> {
-    if busy.is_empty() {
-        return Asked { tuples: Cow::Borrowed(tuples), files: Cow::Borrowed(files) };
-    }
-    let free: Vec<i32> = (0_i32..).take(tuples.len()).filter(|no| !busy.contains(no)).collect();
-    let free_tuples = tuples.iter().zip(0_i32..).filter(|(_, no)| free.contains(no));
-    let renumbered = |no: &i32| free.binary_search(no).ok().and_then(|at| i32::try_from(at).ok());
-    Asked {
-        tuples: free_tuples.map(|(tuple, _)| tuple.clone()).collect(),
-        files: files.iter().filter_map(|(id, no)| Some((*id, renumbered(no)?))).collect(),
     }
 }
 

@@ -6,6 +6,7 @@
 //! other guard, and is answered from it. The receipt and the drop are one transaction, so a client
 //! that was cut off at any moment learns by a retry what became of its request.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use sqlx::PgConnection;
@@ -16,11 +17,12 @@ use super::{Bounds, internal};
 use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::explicit_guard::{ExplicitQuestion, ExplicitState, look};
 use crate::catalog::failure::Failure;
-use crate::catalog::files::{count_files, count_live, files_of};
+use crate::catalog::files::{Search, count_files, count_live, visit};
 use crate::catalog::receipts::{self, NewReceipt, ReceiptRow, RequestedTuple};
 use crate::catalog::tables::{TableIdentity, file_id_counter};
 use crate::catalog::tail::{DropWrite, Written, prepare_write, write_drop};
 use crate::drop::hold::{HeldLock, Times, bounds};
+use crate::drop::plan::Plan;
 use crate::events;
 
 /// When a client shall try again that did not get the commit lock, or a row.
@@ -116,7 +118,7 @@ impl Execution<'_> {
                 "idempotency_key was used by a commit of the server: make a fresh one".to_owned(),
             ));
         }
-        let (planned, late_from) = self.plan(connection).await?;
+        let plan = self.plan(connection).await?;
         // What cannot be is refused before any writer has to wait for us; and what is asked under
         // the lock has been parsed by then, so that it takes no round trips of its own.
         let state = look(connection, &self.question(), bounds(&self.bounds.limits))
@@ -131,7 +133,7 @@ impl Execution<'_> {
             receipts::prepare_write(connection).await.map_err(internal)?;
         }
         let drop_id = Uuid::new_v4();
-        match self.locked(connection, &planned, late_from, drop_id).await? {
+        match self.locked(connection, &plan, drop_id).await? {
             UnderLock::HasReceipt => Ok(Done::Earlier(self.receipt(connection).await?)),
             UnderLock::Written { .. } if self.idempotency_key.is_some() => {
                 Ok(Done::Receipt(self.receipt(connection).await?))
@@ -143,40 +145,40 @@ impl Execution<'_> {
         }
     }
 
-    /// Finds the files without any lock, and the id from which on later ones are. Too many of them
-    /// are refused here, before any writer has to wait for us.
-    async fn plan(&self, connection: &mut PgConnection) -> Result<(Vec<(i64, i32)>, i64), Problem> {
+    /// Finds the files without any lock. Too many of them are counted and refused here, before any
+    /// writer has to wait for us.
+    async fn plan(&self, connection: &mut PgConnection) -> Result<Plan, Problem> {
         let TableIdentity { catalog_id, table_id, .. } = *self.identity;
-        loop {
-            // Read first: a file that is committed after this has an id at or above it.
-            let late_from = file_id_counter(connection, catalog_id)
-                .await
-                .map_err(internal)?
-                .ok_or_else(|| self.dropped())?;
-            let Selection::Tuples { tuples, lead } = self.selection else {
-                let live = count_live(connection, catalog_id, table_id).await.map_err(internal)?;
-                self.check_size(live)?;
-                return Ok((Vec::new(), late_from));
-            };
-            let most = self.bounds.max_files.saturating_add(1);
-            let planned = files_of(connection, catalog_id, table_id, tuples, lead, 0, most)
-                .await
-                .map_err(internal)?;
-            if planned.len() as i64 <= self.bounds.max_files {
-                return Ok((planned, late_from));
+        // Read first: a file that is committed after this has an id at or above it.
+        let counter = file_id_counter(connection, catalog_id)
+            .await
+            .map_err(internal)?
+            .ok_or_else(|| self.dropped())?;
+        let Selection::Tuples { tuples, lead } = self.selection else {
+            let live = count_live(connection, catalog_id, table_id).await.map_err(internal)?;
+            self.check_size(live)?;
+            return Ok(Plan { files: Vec::new(), vectors: Vec::new(), counter });
+        };
+        let (mut found, mut files) = (0_i64, Vec::new());
+        let search = Search { catalog_id, table_id, tuples, lead, from_id: 0 };
+        visit(connection, &search, |file| {
+            found += 1;
+            if found <= self.bounds.max_files {
+                files.push((file.data_file_id, file.tuple_no));
             }
-            let ended = self.count(connection).await?;
-            self.check_size(ended.iter().map(|(_, counts)| counts.files).sum())?;
-            // They have become fewer: what was found was cut short and is not all of them.
-        }
+            ControlFlow::Continue(())
+        })
+        .await
+        .map_err(internal)?;
+        self.check_size(found)?;
+        Plan::of_files(connection, catalog_id, files, counter).await.map_err(internal)
     }
 
     /// Takes the commit lock, works under it, commits or rolls back.
     async fn locked(
         &self,
         connection: &mut PgConnection,
-        planned: &[(i64, i32)],
-        late_from: i64,
+        plan: &Plan,
         drop_id: Uuid,
     ) -> Result<UnderLock, Problem> {
         let mut times = Times::default();
@@ -186,7 +188,7 @@ impl Execution<'_> {
         let Some(mut held) = held else {
             return Err(queue_timeout("the commit lock was not had in time (drop.lock_timeout)"));
         };
-        let worked = self.under_lock(held.connection(), planned, late_from, drop_id).await;
+        let worked = self.under_lock(held.connection(), plan, drop_id).await;
         match &worked {
             Ok(UnderLock::Written { written, head, .. }) => {
                 held.commit(&mut times).await.map_err(internal)?;
@@ -202,8 +204,7 @@ impl Execution<'_> {
     async fn under_lock(
         &self,
         connection: &mut PgConnection,
-        planned: &[(i64, i32)],
-        late_from: i64,
+        plan: &Plan,
         drop_id: Uuid,
     ) -> Result<UnderLock, Problem> {
         let state = look(connection, &self.question(), bounds(&self.bounds.limits))
@@ -218,8 +219,10 @@ impl Execution<'_> {
             table_id: self.identity.table_id,
             table_uuid: self.identity.table_uuid,
             tuples: self.selection.tuples(),
-            planned,
-            late_from: Some(late_from),
+            planned: &plan.files,
+            late_from: Some(plan.counter),
+            vectors: &plan.vectors,
+            vectors_from: plan.counter,
             author: self.author,
             message: self.message,
             whole_table: self.selection.is_whole_table(),
@@ -330,8 +333,8 @@ impl Execution<'_> {
     ) -> Result<Vec<(TupleOfSpec, Counts)>, Problem> {
         let Selection::Tuples { tuples, lead } = self.selection else { return Ok(Vec::new()) };
         let TableIdentity { catalog_id, table_id, .. } = *self.identity;
-        let counts =
-            count_files(connection, catalog_id, table_id, tuples, lead).await.map_err(internal)?;
+        let search = Search { catalog_id, table_id, tuples, lead, from_id: 0 };
+        let counts = count_files(connection, &search).await.map_err(internal)?;
         Ok(counts
             .into_iter()
             .filter_map(|(at, counts)| {

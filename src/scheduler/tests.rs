@@ -175,7 +175,7 @@ async fn a_lost_database_is_told_once_and_tried_with_growing_pauses() {
     let pass = bench.passes(&[(0, away), (0, away), (0, away), (0, done)]);
     let mut random = fastrand::Rng::with_seed(7);
     let pauses: Vec<u128> =
-        (0..3).map(|attempt| backoff::pause(attempt, random.f64()).as_millis()).collect();
+        (0..3).map(|attempt| DATABASE_AWAY.pause(attempt, random.f64()).as_millis()).collect();
     bench.run(300, pass).await;
     let begun = bench.begun();
     let off: Vec<u128> =

@@ -17,12 +17,12 @@ use std::collections::BTreeSet;
 use sqlx::PgConnection;
 
 use super::census::{Census, Health};
+use super::context::Context;
 use super::cursor::{Basis, Claim, Cursor, Memory, Stayed, Way, store};
 use super::lease::LeasedSession;
 use super::lookup::{Candidate, Lookup, answered};
 use super::plan::{dates_nothing, list_expired};
 use super::sorter::Sorter;
-use super::table::Context;
 use super::work::Work;
 use crate::catalog::discovery::has_lookup_index;
 use crate::catalog::live_file::LiveFile;
@@ -61,6 +61,8 @@ pub struct Enforcement<'a> {
     marks: Marks,
     found_any: bool,
     has_index: bool,
+    /// Whether this turn has looked anything up.
+    has_begun: bool,
 }
 
 /// How far a step came.
@@ -108,6 +110,7 @@ impl<'a> Enforcement<'a> {
             marks: Marks { files_below: 0, through_snapshot: 0 },
             found_any: false,
             has_index: true,
+            has_begun: false,
         }
     }
 
@@ -136,7 +139,7 @@ impl<'a> Enforcement<'a> {
         };
         if is_full {
             self.full(session).await?;
-        } else {
+        } else if !self.is_over() {
             self.read_on(session).await?;
         }
         self.save(session).await?;
@@ -254,6 +257,8 @@ impl<'a> Enforcement<'a> {
             let lead = |key_index, file: &LiveFile| lookup.is_lead(file, key_index);
             let reached = self.look_up(session, &candidates, i64::MIN, lead, &mut sorter).await?;
             self.claim_at(self.marks, reached.unseen());
+            // Every text was listed: from here on the next pass goes on where this one stops.
+            self.begin_reading(is_listing);
             if !reached.is_all() {
                 return Ok(());
             }

@@ -1,17 +1,22 @@
 //! One pass: for each catalog the lease, for each of its tables with a policy the plan and the
 //! commits, and a report.
 //!
-//! [`pass`] goes over catalogs and tables, `table` works on one, `work` makes its commits, [`plan`] decides what goes,
-//! [`batch`] groups it, `pace` rests in between.
+//! [`pass`] goes over catalogs, side by side, `catalog` over the tables of one, in turns that
+//! `slices` cuts; `table` works on one of them, [`plan`] decides what goes, [`batch`] groups it,
+//! `work` makes the commits, and `pace` says how long to rest in between, by the clock of [`pacing`].
 
 pub mod batch;
+mod catalog;
 pub mod census;
+mod context;
 pub mod cursor;
 mod effective;
 mod enforce;
 mod lease;
 mod lookup;
+mod overdue;
 mod pace;
+pub mod pacing;
 pub mod pass;
 pub mod plan;
 pub mod plan_report;
@@ -20,9 +25,12 @@ pub mod reach;
 pub mod report;
 pub mod round;
 pub mod settings;
+mod slices;
 mod sorter;
 mod table;
 mod work;
 
-pub use pass::{Progress, run_pass};
+pub use context::{Context, Progress};
+pub use pacing::Pacing;
+pub use pass::{run_paced_pass, run_pass};
 pub use settings::{Scope, Settings};

@@ -25,15 +25,19 @@ pub enum Outcome {
     Observed,
     /// The policy is paused.
     Paused,
-    /// The pass was told to stop before it was through; the next one goes on.
+    /// The pass was told to stop, or its time was over, before it was through; the next one goes
+    /// on.
     Partial,
+    /// More files than `sweep.removal_queue_ceiling` wait for the server to delete their objects;
+    /// the next pass tries again.
+    HeldBack,
     /// Some tuples had rows that somebody else had locked; they wait for the next pass.
     Busy,
     /// The policy was changed, paused or unset after planning.
     PolicyChanged,
     /// Some tuples are larger than `sweep.max_files_per_tuple`, and `sweep.oversize` is `skip`.
     Oversize,
-    /// The commit lock was not had within `sweep.lock_timeout`.
+    /// The commit lock was not had, in several tries of `sweep.lock_timeout`.
     LockTimeout,
     /// The database's clock is behind the newest snapshot: nothing can be dated.
     ClockBehind,
@@ -62,6 +66,7 @@ impl Outcome {
             Self::Observed => "observed",
             Self::Paused => "paused",
             Self::Partial => "partial",
+            Self::HeldBack => "held_back",
             Self::Busy => "busy",
             Self::PolicyChanged => "policy_changed",
             Self::Oversize => "oversize",
@@ -212,6 +217,23 @@ impl TableReport {
             cutoff: Some(now.minus(policy.keep.length())),
             ..self
         }
+    }
+
+    /// The report of a table after another turn, which found `later`: nothing where no policy is in
+    /// force any more.
+    pub fn in_turns(so_far: Option<TableReport>, later: Option<TableReport>) -> Option<Self> {
+        let (so_far, later) = match (so_far, later) {
+            (Some(so_far), Some(later)) => (so_far, later),
+            (so_far, later) => return later.or(so_far),
+        };
+        let mut snapshots = so_far.snapshots;
+        let outcome = match later.outcome {
+            Outcome::NothingToDo if !snapshots.is_empty() => Outcome::Dropped,
+            outcome => outcome,
+        };
+        snapshots.extend(later.snapshots);
+        let full = so_far.full.max(later.full);
+        Some(TableReport { outcome, snapshots, full, ..later })
     }
 
     /// The sums over the snapshots.

@@ -23,6 +23,15 @@ impl Round {
         self.found_below > 0
     }
 
+    /// How many files each tuple has, as far as anybody knows.
+    pub fn sizes(&self) -> Vec<i64> {
+        let size = |tuple: &ExpiredTuple| match self.is_found() {
+            true => i64::try_from(tuple.ids.len()).unwrap_or(i64::MAX),
+            false => tuple.counts.files,
+        };
+        self.tuples.iter().map(size).collect()
+    }
+
     /// The files of some of the tuples as a drop takes them: (file id, position in `tuples`),
     /// ascending. Empty where nobody has looked for them.
     pub fn files(&self, tuples: &[usize]) -> Vec<(i64, i32)> {

@@ -5,11 +5,14 @@ use std::time::Duration;
 use super::reach::Reach;
 use crate::config::{Config, Oversize};
 use crate::drop::Limits;
+use crate::instant::UtcInstant;
 use crate::sweep::batch::BatchLimits;
 
 /// How a pass works.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
+    /// The time of every decision, in place of the database's: for rehearsals of what is to come.
+    pub as_of: Option<UtcInstant>,
     /// How tuples are grouped.
     pub batch: BatchLimits,
     /// What bounds a commit.
@@ -20,6 +23,12 @@ pub struct Settings {
     pub full_pass_every: Duration,
     /// How much one step of looking for files takes on.
     pub reach: Reach,
+    /// No commit starts once a pass has run for so long.
+    pub max_duration: Duration,
+    /// A longer removal queue of the server's holds the drops of its catalog back.
+    pub removal_queue_ceiling: Option<i64>,
+    /// So many catalogs are worked on side by side; at least 1.
+    pub parallel_catalogs: usize,
     /// The limit for counts that need a read of a whole table.
     pub count_timeout: Duration,
     /// Beyond this many distinct texts at a key they are not listed.
@@ -36,6 +45,7 @@ impl Settings {
     /// The settings that the configuration has.
     pub fn from_config(config: &Config) -> Self {
         Settings {
+            as_of: None,
             batch: BatchLimits {
                 files_per_commit: config.sweep.max_files_per_commit.get() as i64,
                 files_per_tuple: config.sweep.max_files_per_tuple.get() as i64,
@@ -49,6 +59,12 @@ impl Settings {
             lock_duty: config.sweep.lock_duty.get(),
             full_pass_every: config.sweep.full_pass_every.get(),
             reach: Reach::default(),
+            max_duration: config.sweep.max_duration.get(),
+            removal_queue_ceiling: config
+                .sweep
+                .removal_queue_ceiling
+                .map(|ceiling| ceiling.get() as i64),
+            parallel_catalogs: config.sweep.parallel_catalogs.get() as usize,
             count_timeout: config.discovery.count_timeout.get(),
             max_values: config.discovery.max_values.get() as i64,
             min_keep: config.guard.min_keep.get(),

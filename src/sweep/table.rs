@@ -2,16 +2,13 @@
 
 use std::sync::Once;
 
-use tokio_util::sync::CancellationToken;
-
 use super::census::{Census, Health};
+use super::context::Context;
 use super::enforce::Enforcement;
 use super::lease::LeasedSession;
 use super::lookup::{Lookup, answered};
-use super::pass::Progress;
 use super::plan::{TablePlan, plan_table};
 use super::report::{Counted, Outcome, PartitionReport, TableReport};
-use super::settings::Settings;
 use crate::catalog::discovery::LOOKUP_INDEX;
 use crate::catalog::failure::in_words;
 use crate::catalog::shape::spec_book;
@@ -20,25 +17,6 @@ use crate::events;
 use crate::instant::UtcInstant;
 use crate::policy::{Mode, Policy};
 use crate::window::{Judge, KeptReason, Retention};
-
-/// What a pass over a table needs beside its session.
-pub struct Context<'a> {
-    /// The time of every decision.
-    pub now: UtcInstant,
-    /// How to work.
-    pub settings: &'a Settings,
-    /// No commit starts once it is cancelled.
-    pub stop: &'a CancellationToken,
-    /// Told of every commit.
-    pub progress: &'a (dyn Fn(Progress<'_>) + Send + Sync),
-}
-
-impl Context<'_> {
-    /// Whether no further commit starts in this pass.
-    pub fn is_over(&self) -> bool {
-        self.stop.is_cancelled()
-    }
-}
 
 /// Works on one table by its policy. Errors end up in the report.
 pub async fn sweep_table(

@@ -2,12 +2,15 @@
 
 mod benchmark;
 mod cli;
+mod cursor;
 mod demo;
+mod drop;
 mod explicit;
 mod feed;
 mod http;
 mod installation;
 mod lake;
+mod pace;
 mod pass;
 mod policy;
 mod python;

@@ -62,7 +62,8 @@ fn values_of_files_are_refused_in_the_same_words() {
     assert_eq!(
         refusal("[sweep]\nlock_timout = '2s'\n"),
         "unknown key sweep.lock_timout (a.toml); sweep has lock_timeout, max_files_per_commit, \
-         max_files_per_tuple, oversize, lock_duty, full_pass_every"
+         max_files_per_tuple, oversize, lock_duty, full_pass_every, max_duration, \
+         removal_queue_ceiling, parallel_catalogs"
     );
     assert_eq!(
         refusal("[swoop]\n"),

@@ -23,10 +23,17 @@ pub async fn load(
     basis: &Basis,
     specs: &BTreeSet<i64>,
 ) -> sqlx::Result<Memory> {
+    // Times that no pass can have written are none: an infinite one has no value here.
     let row = sqlx::query!(
-        r#"select s.full_pass_at, s.reading, s.census, s.census_at,
+        r#"select case when s.full_pass_at between '0001-01-01' and '9999-12-31'
+                    then s.full_pass_at end as full_pass_at,
+                  s.reading, s.census,
+                  case when s.census_at between '0001-01-01' and '9999-12-31'
+                    then s.census_at end as census_at,
                   c.specs as "specs: Vec<i64>", c.files_below, c.through_snapshot,
-                  c.expired_through, c.skipped
+                  case when c.expired_through between '0001-01-01' and '9999-12-31'
+                    then c.expired_through end as expired_through,
+                  c.skipped
            from tailrace.sweep_state s
            cross join lateral (
              select array_agg(spec_id order by spec_id) as specs, min(files_below) as files_below,

@@ -47,7 +47,12 @@ impl Enforcement<'_> {
             let files = lookup.in_ids(session.connection(), from, before).await?;
             files.into_iter().for_each(|file| sorter.add(file));
             from = before;
-            if self.is_hand_full(sorter) && !self.drop_found(session, sorter).await?.is_all() {
+            self.has_begun = true;
+            let is_over = self.is_over();
+            let is_time = is_over || self.is_hand_full(sorter);
+            let is_cut_short = is_time && !self.drop_found(session, sorter).await?.is_all();
+            if is_cut_short || is_over {
+                self.work.cut_short();
                 // The snapshot stays behind: what began after it is looked at again.
                 let marks = Marks { files_below: from, ..since };
                 return Ok((Reached::Until(None), marks));

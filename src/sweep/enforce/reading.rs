@@ -64,7 +64,11 @@ impl Enforcement<'_> {
                 Some(next) => after = next,
                 None => break,
             }
-            if self.context.is_over() {
+            self.has_begun = true;
+            if self.is_over() {
+                if reading.is_listing {
+                    self.work.cut_short();
+                }
                 return Ok(());
             }
         }

@@ -24,11 +24,13 @@ impl Enforcement<'_> {
         let mut seen = 0;
         for at_key in candidates.chunk_by(|a, b| a.key_index == b.key_index) {
             for texts in at_key.chunks(lookup.reach.texts_at_once) {
-                if self.context.is_over() {
+                if self.is_over() {
                     self.drop_found(session, sorter).await?;
+                    self.work.cut_short();
                     let unseen = candidates[seen..].iter().map(|candidate| candidate.end).min();
                     return Ok(Reached::Until(unseen));
                 }
+                self.has_begun = true;
                 let wanted = |file: &LiveFile| take(texts[0].key_index, file);
                 let connection = session.connection();
                 lookup.with_texts(connection, texts, from_id, wanted, sorter).await?;
@@ -40,6 +42,12 @@ impl Enforcement<'_> {
             }
         }
         self.drop_found(session, sorter).await
+    }
+
+    /// Whether it is time to stop. Every turn of a table gets somewhere, however short it is.
+    pub(super) fn is_over(&self) -> bool {
+        let is_turn_over = self.context.is_over() && self.has_begun;
+        is_turn_over || self.context.stop.is_cancelled() || self.context.pass_is_over()
     }
 
     /// Whether it is time to drop before more is looked for.

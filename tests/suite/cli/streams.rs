@@ -55,8 +55,8 @@ async fn every_line_of_a_passes_log_has_an_event() -> Result<()> {
         [
             "policy_set",
             "pass_started",
-            "kept_undatable",
             "drop_committed",
+            "kept_undatable",
             "table_finished",
             "pass_finished",
             "policy_unset",

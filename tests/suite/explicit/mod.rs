@@ -19,7 +19,7 @@ mod size;
 mod specs;
 mod truncate;
 mod validation;
-mod wire;
+pub mod wire;
 
 use std::time::Duration;
 

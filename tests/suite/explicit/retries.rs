@@ -118,7 +118,7 @@ async fn any_list_retried_any_number_of_times_is_done_once_and_answered_alike() 
         for _ in 0..tries {
             let committed = || async { anyhow::Ok(catalog.head().await? > head) };
             let before = committed().await?;
-            wire.fault(random.usize(0..45), FAULTS[random.usize(0..FAULTS.len())]);
+            wire.fault(random.usize(0..60), FAULTS[random.usize(0..FAULTS.len())]);
             let answer = attempt(&through, &case.name, &case.body).await;
             if !wire.spare() && answer.is_none() && !before {
                 *if committed().await? { &mut lost } else { &mut undone } += 1;

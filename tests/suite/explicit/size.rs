@@ -1,14 +1,12 @@
 //! `drop.max_files`: counted before the lock is taken, and again under it.
 
 use anyhow::Result;
-use tailrace::demo::standin::Compaction;
 use tailrace::explicit::call::{DropBody, TruncateBody};
 use tailrace::explicit::problem::Problem;
-use tailrace::explicit::{Bounds, drop_partitions, truncate};
+use tailrace::explicit::{Bounds, truncate};
 
 use crate::support::gate::{Gate, in_order};
 
-use super::wire::Wire;
 use super::{Scene, days, file, ledger, patient, raw};
 
 fn at_most(max_files: i64) -> Bounds {
@@ -68,24 +66,6 @@ async fn late_files_that_are_too_many_are_found_under_the_lock() -> Result<()> {
         assert_eq!(scene.catalog.head().await?, appended.snapshot_id);
         assert_eq!(scene.receipts().await?, 0);
     }
-    ledger::agrees(&scene.catalog).await
-}
-
-/// Too many were found, and have become few enough by the time that they are counted: the list,
-/// which was cut short, is not what is dropped.
-#[tokio::test]
-async fn a_list_that_was_cut_short_is_made_anew() -> Result<()> {
-    let scene = Scene::new().await?;
-    scene.table.append((0..3).map(|_| file("1").bytes(10)).collect()).await?;
-    scene.table.append((0..2).map(|_| file("1").bytes(5000)).collect()).await?;
-    let (wire, through) = Wire::to(&scene.database).await?;
-    let mut session = through.session().await?;
-    let (bounds, body) = (at_most(3), days(["1"]));
-    let merge = async { Ok(Compaction::new(&scene.catalog, 1000).run(&scene.table).await?) };
-    let call = async { Ok(drop_partitions(&mut session, &raw(), &body, "me", &bounds).await?) };
-    let (answer, merged) = wire.meanwhile("count(d.data_file_id)", call, merge).await?;
-    assert_eq!((answer.files_ended, merged), (3, 1));
-    assert_eq!(scene.live().await?, Vec::<i64>::new());
     ledger::agrees(&scene.catalog).await
 }
 

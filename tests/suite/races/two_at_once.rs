@@ -20,7 +20,9 @@ async fn one_works_and_the_other_skips_the_catalog() -> Result<()> {
     let other = scene.database.table(&pond, "raw", &[Field::day("at")]).await?;
     other.append(vec![file(8)]).await?;
     scene.database.policy("pond", "events.raw", "at", "7d").await?;
-    let settings = patient();
+    let mut settings = patient();
+    // The second one shall find the other catalog untouched.
+    settings.parallel_catalogs = 1;
     let (first, second) = while_it_waits(
         &scene.catalog,
         scene.database.sweep_with(&settings),

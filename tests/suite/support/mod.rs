@@ -7,6 +7,7 @@ pub mod process;
 pub mod program;
 pub mod proxy;
 mod template;
+pub mod timer;
 pub mod wait;
 
 use std::sync::atomic::{AtomicU32, Ordering};

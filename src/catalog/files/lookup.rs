@@ -1,0 +1,120 @@
+//! Files by a value of their tuples, through hog_file_partition_value_lookup.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+use futures_util::TryStreamExt;
+use sqlx::PgConnection;
+
+use super::matching::Matcher;
+use super::{FoundFile, Search};
+
+/// How many entries of the index one statement reads, over all of its values.
+const PAGE: usize = 16_384;
+
+/// How many values one statement looks up.
+const VALUES: usize = 512;
+
+/// A value, and the file id from which on its entries are to be read.
+struct Open {
+    lead: usize,
+    from_id: i64,
+}
+
+/// Hands on the files of the tuples, page by page. The entries of a value are those of the whole
+/// catalog and of ended files too, so each page tells how far it came even where none of it fits.
+pub async fn by_leads(
+    connection: &mut PgConnection,
+    search: &Search<'_>,
+    matcher: &Matcher<'_>,
+    each: &mut impl FnMut(FoundFile) -> ControlFlow<()>,
+) -> sqlx::Result<()> {
+    let leads = matcher.leads();
+    let mut open: VecDeque<Open> =
+        (0..leads.len()).map(|lead| Open { lead, from_id: search.from_id }).collect();
+    let mut stopped = ControlFlow::Continue(());
+    while !open.is_empty() && stopped.is_continue() {
+        let asked: Vec<Open> = open.drain(..open.len().min(VALUES)).collect();
+        let entries = (PAGE / asked.len()).max(1);
+        let keys: Vec<i32> = asked.iter().map(|open| leads[open.lead].0).collect();
+        let values: Vec<Option<&str>> = asked.iter().map(|open| leads[open.lead].1).collect();
+        let from_ids: Vec<i64> = asked.iter().map(|open| open.from_id).collect();
+        // Entries by the lookup index, each entry's file, vector and values by their primary keys
+        // whatever the planner believes: what a row is compared with comes from the list, as no
+        // constant. An array per file costs a fifth of what aggregating its rows does.
+        let mut rows = sqlx::query!(
+            r#"select l.ordinal as "value_no!", cardinality(e.ids) as "entries!",
+                      e.ids[cardinality(e.ids)] as last_id, f.data_file_id as "data_file_id?",
+                      f.spec_id as "spec_id?", f.record_count as "record_count?",
+                      f.file_size_bytes as "file_size_bytes?", f.has_vector as "has_vector?",
+                      f.texts as "texts?"
+               from unnest($3::int[], $4::text[], $5::bigint[]) with ordinality
+                      as l (key_index, value, from_id, ordinal)
+               cross join lateral (
+                 select array(
+                   (select v.data_file_id from hog_file_partition_value v
+                    where v.catalog_id = $1 and v.key_index = l.key_index and v.value = l.value
+                      and v.data_file_id >= l.from_id
+                    order by v.data_file_id limit $6)
+                   union all
+                   -- Ordered by the null, too, which the index then need not sort.
+                   (select v.data_file_id from hog_file_partition_value v
+                    where l.value is null and v.catalog_id = $1 and v.key_index = l.key_index
+                      and v.value is null and v.data_file_id >= l.from_id
+                    order by v.value, v.data_file_id limit $6)) as ids
+                 offset 0) as e
+               left join lateral (
+                 select d.data_file_id, d.spec_id, d.record_count, d.file_size_bytes,
+                        exists (select from hog_delete_file x
+                                where x.catalog_id = d.catalog_id
+                                  and x.data_file_id = d.data_file_id
+                                  and x.end_snapshot is null) as has_vector,
+                        array(select a.key_index || coalesce(':' || a.value, '')
+                              from hog_file_partition_value a
+                              where a.catalog_id = d.catalog_id
+                                and a.data_file_id = d.data_file_id
+                              order by a.key_index) as texts
+                 from (select $1::bigint as catalog_id, $2::bigint as table_id, true as live, id
+                       from unnest(e.ids) as i (id)) as i
+                 join hog_data_file d on d.catalog_id = i.catalog_id and d.data_file_id = i.id
+                 where d.table_id + 0 = i.table_id and (d.end_snapshot is null) = i.live
+               ) as f on true"#,
+            search.catalog_id,
+            search.table_id,
+            &keys,
+            &values as &[Option<&str>],
+            &from_ids,
+            entries as i64
+        )
+        .fetch(&mut *connection);
+        let mut told = vec![false; asked.len()];
+        while let Some(row) = rows.try_next().await? {
+            let value_no = usize::try_from(row.value_no - 1).unwrap_or(usize::MAX);
+            let Some(Open { lead, .. }) = asked.get(value_no) else { continue };
+            let first = !std::mem::replace(&mut told[value_no], true);
+            if first
+                && let Some(last_id) = row.last_id
+                && usize::try_from(row.entries).is_ok_and(|read| read >= entries)
+            {
+                open.push_back(Open { lead: *lead, from_id: last_id + 1 });
+            }
+            let Some(found) = Option::zip(row.spec_id, row.texts)
+                .and_then(|(spec_id, texts)| matcher.by_lead(spec_id, &texts, *lead))
+                .zip(row.data_file_id)
+            else {
+                continue;
+            };
+            if stopped.is_continue() {
+                let (tuple_no, data_file_id) = found;
+                stopped = each(FoundFile {
+                    data_file_id,
+                    tuple_no,
+                    has_vector: row.has_vector.unwrap_or_default(),
+                    record_count: row.record_count.unwrap_or_default(),
+                    file_size_bytes: row.file_size_bytes.unwrap_or_default(),
+                });
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! The live deletion vectors of files.
+
+use sqlx::PgConnection;
+
+/// A live deletion vector that planning found on a planned file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PlannedVector {
+    /// Its id.
+    pub delete_file_id: i64,
+    /// Its file.
+    pub data_file_id: i64,
+    /// The index of the file's tuple.
+    pub tuple_no: i32,
+}
+
+/// How many files one statement asks for.
+const PAGE: usize = 10_000;
+
+/// The live vectors of these files, given with the indexes of their tuples.
+///
+/// By hog_delete_file_one_live_per_data_file, which holds live vectors only: a file without one
+/// costs one descent and no page of the table.
+pub async fn live_vectors(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    files: &[(i64, i32)],
+) -> sqlx::Result<Vec<PlannedVector>> {
+    let mut vectors = Vec::new();
+    for page in files.chunks(PAGE) {
+        let (ids, tuple_numbers): (Vec<i64>, Vec<i32>) = page.iter().copied().unzip();
+        let found = sqlx::query_as!(
+            PlannedVector,
+            r#"select d.delete_file_id as "delete_file_id!", p.data_file_id as "data_file_id!",
+                      p.tuple_no as "tuple_no!"
+               from unnest($2::bigint[], $3::int[]) as p (data_file_id, tuple_no)
+               cross join lateral (
+                 select delete_file_id from hog_delete_file
+                 where catalog_id = $1 and data_file_id = p.data_file_id and end_snapshot is null
+                 offset 0) as d"#,
+            catalog_id,
+            &ids,
+            &tuple_numbers
+        )
+        .fetch_all(&mut *connection)
+        .await?;
+        vectors.extend(found);
+    }
+    Ok(vectors)
+}

@@ -1,0 +1,115 @@
+//! What a drop finds before it takes the commit lock.
+
+use std::borrow::Cow;
+
+use sqlx::PgConnection;
+
+use super::request::DropRequest;
+use super::warm::warm;
+use crate::catalog::busy::prepare_busy;
+use crate::catalog::discovery::TupleOfSpec;
+use crate::catalog::files::files_of;
+use crate::catalog::guard::prepare_read;
+use crate::catalog::tables::file_id_counter;
+use crate::catalog::tail::prepare_write;
+use crate::catalog::vectors::{PlannedVector, live_vectors};
+
+/// What was found outside the lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The files, as (file id, index of the tuple), by ascending id.
+    pub files: Vec<(i64, i32)>,
+    /// Their live vectors.
+    pub vectors: Vec<PlannedVector>,
+    /// The id counter before anything was looked for: what is committed after that, file or vector,
+    /// has an id at or above it.
+    pub counter: i64,
+}
+
+impl Plan {
+    /// Completes a list of files that was found after the counter was read: finds their vectors, and
+    /// has the pages of both in the server's memory.
+    pub async fn of_files(
+        connection: &mut PgConnection,
+        catalog_id: i64,
+        mut files: Vec<(i64, i32)>,
+        counter: i64,
+    ) -> sqlx::Result<Self> {
+        files.sort_unstable();
+        files.dedup();
+        let vectors = live_vectors(connection, catalog_id, &files).await?;
+        warm(connection, catalog_id, &files, &vectors).await?;
+        Ok(Plan { files, vectors, counter })
+    }
+
+    /// Finds what a request is about, without any lock, and has every statement parsed that is sent
+    /// under it; `None` if the catalog is gone.
+    pub async fn of_request(
+        connection: &mut PgConnection,
+        request: &DropRequest<'_>,
+        busy_first: bool,
+    ) -> sqlx::Result<Option<Self>> {
+        let table = request.table;
+        prepare_read(connection).await?;
+        prepare_write(connection).await?;
+        if busy_first {
+            prepare_busy(connection).await?;
+        }
+        // Read first: see `Plan::counter`.
+        let Some(counter) = file_id_counter(connection, table.catalog_id).await? else {
+            return Ok(None);
+        };
+        let mut files = request.found.to_vec();
+        if !request.is_piece {
+            let newer = files_of(
+                connection,
+                table.catalog_id,
+                table.table_id,
+                request.tuples,
+                request.lead,
+                request.found_below,
+                i64::MAX,
+            )
+            .await?;
+            files.extend(newer);
+        }
+        Self::of_files(connection, table.catalog_id, files, counter).await.map(Some)
+    }
+}
+
+/// What is asked for in the end: tuples, and files and vectors by index into them.
+pub struct Asked<'a> {
+    /// The tuples.
+    pub tuples: Cow<'a, [TupleOfSpec]>,
+    /// Their files.
+    pub files: Cow<'a, [(i64, i32)]>,
+    /// Their vectors.
+    pub vectors: Cow<'a, [PlannedVector]>,
+}
+
+impl<'a> Asked<'a> {
+    /// The tuples that are not busy and what is theirs, renumbered. A busy tuple is not asked for at
+    /// all, so that its late files stay with it.
+    pub fn without_busy(tuples: &'a [TupleOfSpec], plan: &'a Plan, busy: &[i32]) -> Self {
+        if busy.is_empty() {
+            return Asked {
+                tuples: Cow::Borrowed(tuples),
+                files: Cow::Borrowed(&plan.files),
+                vectors: Cow::Borrowed(&plan.vectors),
+            };
+        }
+        let free: Vec<i32> = (0_i32..).take(tuples.len()).filter(|no| !busy.contains(no)).collect();
+        let free_tuples = tuples.iter().zip(0_i32..).filter(|(_, no)| free.contains(no));
+        let renumbered =
+            |no: i32| free.binary_search(&no).ok().and_then(|at| i32::try_from(at).ok());
+        let files = plan.files.iter().filter_map(|(id, no)| Some((*id, renumbered(*no)?)));
+        let vectors = plan.vectors.iter().filter_map(|vector| {
+            Some(PlannedVector { tuple_no: renumbered(vector.tuple_no)?, ..*vector })
+        });
+        Asked {
+            tuples: free_tuples.map(|(tuple, _)| tuple.clone()).collect(),
+            files: files.collect(),
+            vectors: vectors.collect(),
+        }
+    }
+}

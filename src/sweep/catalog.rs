@@ -1,0 +1,303 @@
+//! A pass over one catalog: its tables in turn, the most overdue first.
+
+use std::time::Duration;
+
+use super::context::{Context, Progress};
+use super::effective;
+use super::lease::LeasedSession;
+use super::overdue::overdue;
+use super::plan::NOT_PARQUET;
+use super::report::{CatalogFailure, Outcome, TableReport};
+use super::settings::Scope;
+use super::slices::{Overdue, Slices, most_overdue_first};
+use super::table::sweep_table;
+use crate::catalog::clock::{self, Behind};
+use crate::catalog::connect::Database;
+use crate::catalog::deadline::within;
+use crate::catalog::failure::{in_words, is_away};
+use crate::catalog::shape::copy_specs;
+use crate::catalog::tables::{Catalog, LiveTable, live_tables};
+use crate::events;
+
+/// Clocks that differ by more than this are told of, and a database that is behind its own
+/// snapshots by more than this drops nothing.
+pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
+
+/// The longest that may pass before work on a catalog or a table begins: a few statements of at
+/// most 60 s each.
+pub const PREPARATION: Duration = Duration::from_secs(300);
+
+/// How often a commit asks for the commit lock. Where a table did not get it so, the tables after
+/// it ask once each: they would wait for the same one.
+const LOCK_TRIES: u32 = 5;
+
+/// The work of a pass on one catalog, in one turn or several.
+pub struct CatalogSweep<'a> {
+    /// The catalog.
+    pub catalog: &'a Catalog,
+    /// What came of its tables, in no order; each with its place by namespace and name.
+    pub reports: Vec<(usize, TableReport)>,
+    /// Another daemon works on it.
+    pub is_skipped: bool,
+    /// Why it could not be worked on to the end.
+    pub failure: Option<CatalogFailure>,
+    scope: &'a Scope,
+    begun: Option<Begun>,
+    lock_tries: u32,
+}
+
+/// A catalog that was looked at.
+struct Begun {
+    behind: Option<Behind>,
+    tables: Slices<TableTurn>,
+}
+
+/// A table that waits for its turn.
+struct TableTurn {
+    place: usize,
+    table: LiveTable,
+    /// What came of the turns that it had.
+    so_far: Option<TableReport>,
+}
+
+impl<'a> CatalogSweep<'a> {
+    /// Nothing done yet.
+    pub fn new(catalog: &'a Catalog, scope: &'a Scope) -> Self {
+        CatalogSweep {
+            catalog,
+            reports: Vec::new(),
+            is_skipped: false,
+            failure: None,
+            scope,
+            begun: None,
+            lock_tries: LOCK_TRIES,
+        }
+    }
+
+    /// Works until all is done or the turn is over, with a session of its own that has the lease.
+    /// Whether another turn would find something to do. Errors end up in `failure`.
+    pub async fn turn(&mut self, database: &Database, context: &Context<'_>) -> bool {
+        match self.lease_and_work(database, context).await {
+            Ok(has_more) => has_more,
+            Err(error) => {
+                let away = is_away(&error);
+                let error = in_words(&error);
+                tracing::error!(
+                    event = events::CATALOG_FAILED,
+                    catalog = self.catalog.name,
+                    error,
+                    "A catalog could not be worked on"
+                );
+                let catalog = self.catalog.name.clone();
+                self.failure = Some(CatalogFailure { catalog, error, away });
+                false
+            }
+        }
+    }
+
+    async fn lease_and_work(
+        &mut self,
+        database: &Database,
+        context: &Context<'_>,
+    ) -> anyhow::Result<bool> {
+        let Some(mut session) = LeasedSession::open(database, self.catalog.catalog_id).await?
+        else {
+            // Whoever has it after our first turn goes on with it.
+            if self.begun.is_none() {
+                self.is_skipped = true;
+                tracing::info!(
+                    event = events::CATALOG_SKIPPED,
+                    catalog = self.catalog.name,
+                    "Another daemon works on this catalog"
+                );
+            }
+            return Ok(false);
+        };
+        let worked = self.work(&mut session, context).await;
+        session.close().await;
+        worked
+    }
+
+    async fn work(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+        context: &Context<'_>,
+    ) -> anyhow::Result<bool> {
+        let begun = match &mut self.begun {
+            Some(begun) => begun,
+            begun @ None => {
+                let looked = begin(session, self.catalog, self.scope, context);
+                begun.insert(within(PREPARATION, looked).await?)
+            }
+        };
+        while !context.stop.is_cancelled() {
+            let left = context.left();
+            if left.is_zero() && !context.pass_is_over() {
+                return Ok(true);
+            }
+            let Some((mut turn, share)) = begun.tables.next(left, 1) else { return Ok(false) };
+            let for_table = Context { lock_tries: self.lock_tries, ..context.for_turn(share) };
+            (context.progress)(Progress::Table(&turn.table.identity));
+            let swept = match &begun.behind {
+                Some(behind) => Ok(Some(too_early(&turn.table, behind))),
+                None => sweep_one(session, &turn.table, &for_table).await,
+            };
+            let report = match swept {
+                Ok(report) => TableReport::in_turns(turn.so_far.take(), report),
+                Err(error) => {
+                    begun.tables.again(turn);
+                    return Err(error);
+                }
+            };
+            let Some(report) = report else { continue };
+            self.lock_tries = match report.outcome {
+                Outcome::LockTimeout => 1,
+                _ if report.snapshots.is_empty() => self.lock_tries,
+                _ => LOCK_TRIES,
+            };
+            // With an error to tell, it waits for something that another turn would not wait for.
+            let goes_on = report.outcome == Outcome::Partial
+                && report.error.is_none()
+                && !context.stop.is_cancelled()
+                && !context.pass_is_over();
+            if goes_on {
+                begun.tables.again(TableTurn { so_far: Some(report), ..turn });
+            } else {
+                tell(&report);
+                self.reports.push((turn.place, report));
+            }
+        }
+        Ok(false)
+    }
+
+    /// Ends the work: tables that wait for another turn keep what came of those that they had.
+    pub fn finish(&mut self) {
+        let Some(begun) = self.begun.take() else { return };
+        for turn in begun.tables.left() {
+            if let Some(report) = turn.so_far {
+                tell(&report);
+                self.reports.push((turn.place, report));
+            }
+        }
+    }
+}
+
+/// What a catalog is worked on by: its specs copied, its clock, its governed tables in scope.
+async fn begin(
+    session: &mut LeasedSession<'_>,
+    catalog: &Catalog,
+    scope: &Scope,
+    context: &Context<'_>,
+) -> sqlx::Result<Begun> {
+    let connection = session.connection();
+    copy_specs(connection, catalog.catalog_id).await?;
+    let behind = clock::behind_newest_snapshot(connection, catalog.catalog_id)
+        .await?
+        .filter(|behind| behind.by > CLOCK_TOLERANCE);
+    if let Some(Behind { now, newest_snapshot, by }) = behind {
+        tracing::error!(
+            event = events::CLOCK_BEHIND,
+            catalog = catalog.name,
+            database_time = %now,
+            newest_snapshot_time = %newest_snapshot,
+            behind_seconds = by.as_secs(),
+            "The database's clock is behind the newest snapshot: nothing is dropped"
+        );
+    }
+    let live = live_tables(connection, catalog, true).await?;
+    let overdue = overdue(connection, catalog.catalog_id, context.now).await?;
+    let in_scope =
+        |table: &LiveTable| scope.has_table(&table.identity.namespace, &table.identity.table);
+    let mut turns: Vec<TableTurn> = live
+        .into_iter()
+        .filter(in_scope)
+        .enumerate()
+        .map(|(place, table)| TableTurn { place, table, so_far: None })
+        .collect();
+    most_overdue_first(&mut turns, |turn| {
+        overdue.get(&turn.table.identity.table_id).copied().unwrap_or(Overdue::Ever)
+    });
+    Ok(Begun { behind, tables: Slices::new(turns) })
+}
+
+fn too_early(table: &LiveTable, behind: &Behind) -> TableReport {
+    let Behind { now, newest_snapshot, .. } = behind;
+    let error =
+        format!("the database's clock ({now}) is behind the newest snapshot ({newest_snapshot})");
+    TableReport::new(&table.identity, Outcome::ClockBehind, Some(error))
+}
+
+/// One table, with a session that answers. `None` where no policy is in force.
+///
+/// # Errors
+/// There is no session to be had: the catalog cannot be worked on any further.
+async fn sweep_one(
+    session: &mut LeasedSession<'_>,
+    table: &LiveTable,
+    context: &Context<'_>,
+) -> anyhow::Result<Option<TableReport>> {
+    session.reestablish().await?;
+    let failed =
+        |error: String| Some(TableReport::new(&table.identity, Outcome::Failed, Some(error)));
+    let min_keep = context.settings.min_keep;
+    let looked = effective::look_and_mirror(session.connection(), table, min_keep);
+    Ok(match within(PREPARATION, looked).await {
+        Err(error) => failed(format!("its policy could not be read: {error}")),
+        Ok(Err(problem)) => failed(problem),
+        Ok(Ok(None)) => None,
+        Ok(Ok(Some(_))) if !table.is_parquet => failed(NOT_PARQUET.to_owned()),
+        Ok(Ok(Some(policy))) => {
+            let swept = match context.pass_is_over() {
+                true => TableReport::new(&table.identity, Outcome::Partial, None),
+                false => sweep_table(session, &table.identity, &policy, context).await,
+            };
+            Some(swept.by(&policy, context.now))
+        }
+    })
+}
+
+/// The one line that every table gets, and one more for those that no other line told of.
+fn tell(report: &TableReport) {
+    let TableReport { catalog, namespace, table, outcome, .. } = report;
+    let counts = report.counts();
+    let error = report.error.as_deref();
+    match outcome {
+        Outcome::Failed => tracing::error!(
+            event = events::TABLE_FAILED,
+            catalog,
+            namespace,
+            table,
+            error,
+            "A table could not be worked on"
+        ),
+        Outcome::Unhealthy => tracing::error!(
+            event = events::TABLE_UNHEALTHY,
+            catalog,
+            namespace,
+            table,
+            error,
+            "A policy can date none of its table's files"
+        ),
+        _ => {}
+    }
+    tracing::info!(
+        event = events::TABLE_FINISHED,
+        catalog,
+        namespace,
+        table,
+        outcome = outcome.name(),
+        field = report.field,
+        keep = report.keep,
+        cutoff = report.cutoff.map(tracing::field::display),
+        snapshots = report.snapshots.len(),
+        files_ended = counts.files,
+        delete_files_ended = counts.delete_files,
+        records = counts.records,
+        bytes = counts.bytes,
+        full = report.full,
+        undatable_files = report.counted.map(|counted| counted.undatable_files),
+        uncovered_files = report.counted.map(|counted| counted.uncovered_files),
+        counted_at = report.counted.map(|counted| tracing::field::display(counted.at)),
+        "A pass is through with a table"
+    );
+}

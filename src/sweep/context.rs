@@ -1,0 +1,78 @@
+//! What the work of a pass is done by, at whatever table it is.
+
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use super::pacing::Pacing;
+use super::settings::Settings;
+use crate::catalog::tables::TableIdentity;
+use crate::instant::UtcInstant;
+
+/// What a pass tells while it works.
+#[derive(Debug, Clone, Copy)]
+pub enum Progress<'a> {
+    /// It turned to a table.
+    Table(&'a TableIdentity),
+    /// It ended files of a table.
+    Dropped {
+        /// The table.
+        table: &'a TableIdentity,
+        /// How many files.
+        files: i64,
+    },
+}
+
+/// Until when commits may start, by the clock of [`Pacing`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// The end of the turn that the table or catalog has; not after `pass_ends`. The first
+    /// commit of a turn may start later, so that every turn gets somewhere.
+    pub turn_ends: Instant,
+    /// The end of `sweep.max_duration`.
+    pub pass_ends: Instant,
+}
+
+/// What a pass over a table needs beside its session.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The time of every decision.
+    pub now: UtcInstant,
+    /// How to work.
+    pub settings: &'a Settings,
+    /// No commit starts once it is cancelled.
+    pub stop: &'a CancellationToken,
+    /// Told of every table and every commit.
+    pub progress: &'a (dyn Fn(Progress<'_>) + Send + Sync),
+    /// The clock of budgets and pauses, and the holds of late.
+    pub pacing: &'a Pacing,
+    /// Until when commits may start.
+    pub budget: Budget,
+    /// How often a commit asks for the commit lock before it gives up; at least 1.
+    pub lock_tries: u32,
+}
+
+impl Context<'_> {
+    /// Whether the pass was told to stop, or the time of the table's turn is over: what can go on
+    /// in another turn or pass stops then.
+    pub fn is_over(&self) -> bool {
+        self.stop.is_cancelled() || self.pacing.now() >= self.budget.turn_ends
+    }
+
+    /// Whether the time of the pass is over: no commit starts any more.
+    pub fn pass_is_over(&self) -> bool {
+        self.pacing.now() >= self.budget.pass_ends
+    }
+
+    /// The same, for a turn of this length within what is left.
+    pub fn for_turn(&self, length: Duration) -> Self {
+        let ends = self.pacing.now().checked_add(length);
+        let turn_ends = ends.map_or(self.budget.turn_ends, |ends| ends.min(self.budget.turn_ends));
+        Context { budget: Budget { turn_ends, ..self.budget }, ..*self }
+    }
+
+    /// What is left of the turn.
+    pub fn left(&self) -> Duration {
+        self.budget.turn_ends.saturating_duration_since(self.pacing.now())
+    }
+}

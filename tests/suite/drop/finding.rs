@@ -1,0 +1,145 @@
+//! Which files a list of tuples has, by whichever way they are found.
+
+use std::ops::ControlFlow;
+
+use anyhow::Result;
+use sqlx::PgConnection;
+use tailrace::catalog::discovery::{Counts, TupleOfSpec};
+use tailrace::catalog::files::{Search, count_files, files_of, visit};
+use tailrace::catalog::tables::TableIdentity;
+use tailrace::demo::lake::{Field, NewFile};
+use tailrace::window::StoredTuple;
+
+use super::{Scene, days_of, file};
+
+async fn found(
+    session: &mut PgConnection,
+    table: &TableIdentity,
+    (tuples, lead): (&[TupleOfSpec], &[usize]),
+    from_id: i64,
+) -> Result<Vec<(i64, i32)>> {
+    let TableIdentity { catalog_id, table_id, .. } = *table;
+    Ok(files_of(session, catalog_id, table_id, tuples, lead, from_id, i64::MAX).await?)
+}
+
+/// With the lookup index and, on a server without it, by the primary key and by the table's files.
+#[tokio::test]
+async fn each_way_finds_the_same_files() -> Result<()> {
+    let scene = Scene::new().await?;
+    let spec = [Field::day("at"), Field::identity("kind")];
+    let table = scene.database.table(&scene.catalog, "two", &spec).await?;
+    let new = |values: [Option<&str>; 2]| {
+        NewFile::new(values.map(|value| value.map(str::to_owned)).to_vec())
+    };
+    let files = vec![
+        new([Some("1"), Some("a")]),
+        new([Some("1"), Some("b")]),
+        new([Some("1"), None]),
+        new([None, Some("a")]),
+        new([Some("1"), Some("a")]).missing(1),
+        new([Some("1"), Some("a")]).spec(7),
+        new([Some("1"), Some("a")]),
+        new([None, None]),
+        new([Some("1"), Some("")]),
+    ];
+    let ids = table.append(files).await?.file_ids;
+    scene.append(["1", "2"]).await?;
+    let tuple = |values: [Option<&str>; 2]| TupleOfSpec {
+        spec_id: 1,
+        tuple: StoredTuple {
+            keys: vec![0, 1],
+            values: values.map(|value| value.map(str::to_owned)).to_vec(),
+        },
+    };
+    let tuples = [
+        tuple([Some("1"), Some("a")]),
+        tuple([None, Some("a")]),
+        tuple([Some("1"), None]),
+        tuple([None, None]),
+    ];
+    // The first is also to be found by the lead of the second, and the third by that of the first.
+    let lead = [0, 1, 0, 0];
+    let all = [(ids[0], 0), (ids[2], 2), (ids[3], 1), (ids[6], 0), (ids[7], 3)];
+    let identity = scene.database.live(&table).await?.identity;
+    let mut session = scene.database.tailrace().session().await?;
+    for has_index in [true, false] {
+        for (from_id, expected) in [(0, &all[..]), (ids[2], &all[1..]), (ids[6], &all[3..])] {
+            let files = found(&mut session, &identity, (&tuples, &lead), from_id).await?;
+            assert_eq!(files, expected, "{has_index} {from_id}");
+        }
+        if has_index {
+            scene.database.lake.downgrade(22).await?;
+        }
+    }
+    Ok(())
+}
+
+/// A value with more entries than a page gives each, nulls among them, is read on; so is one of
+/// which a page shows nothing but a neighbour's files, and ended ones.
+#[tokio::test]
+async fn what_is_more_than_a_page_is_read_on() -> Result<()> {
+    let scene = Scene::new().await?;
+    let other = scene.database.table(&scene.catalog, "other", &[Field::day("at")]).await?;
+    other.append((0..70).map(|_| file("5")).collect()).await?;
+    let null = || NewFile::new(vec![None]);
+    let days = (0..600).map(|day| file(&day.to_string()));
+    let more = (0..70).flat_map(|_| [file("5"), null()]);
+    scene.table.append(days.chain(more).collect()).await?;
+    scene
+        .database
+        .sql("UPDATE hog_data_file SET end_snapshot = 1000 WHERE data_file_id % 7 = 0")
+        .await?;
+    let days: Vec<_> = (0..600).map(|day| day.to_string()).collect();
+    let mut tuples = days_of(&days.iter().map(String::as_str).collect::<Vec<_>>());
+    let null = StoredTuple { keys: vec![0], values: vec![None] };
+    tuples.push(TupleOfSpec { spec_id: 1, tuple: null });
+    let mut expected: Vec<_> = scene
+        .table
+        .live_files()
+        .await?
+        .iter()
+        .filter(|file| file.end_snapshot.is_none())
+        .map(|file| {
+            let number = file.values[0].as_ref().map_or(Ok(600), |day| day.parse());
+            Ok((file.data_file_id, number?))
+        })
+        .collect::<Result<_>>()?;
+    expected.sort_unstable();
+    assert_eq!(expected.len(), 635);
+    let lead = vec![0; tuples.len()];
+    let mut session = scene.database.tailrace().session().await?;
+    let files = found(&mut session, &scene.identity, (&tuples, &lead), 0).await?;
+    assert_eq!(files, expected);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_visit_ends_when_it_is_told_to_and_counts_are_those_of_its_files() -> Result<()> {
+    let scene = Scene::new().await?;
+    let files = scene.append(["1", "2", "2", "3"]).await?;
+    scene.table.register_vector(files[2], 1, None).await?;
+    let tuples = days_of(&["4", "2", "1"]);
+    let search = Search {
+        catalog_id: scene.catalog.catalog_id,
+        table_id: scene.table.table_id,
+        tuples: &tuples,
+        lead: &[0, 0, 0],
+        from_id: 0,
+    };
+    let mut session = scene.database.tailrace().session().await?;
+    let counts = |files, delete_files| Counts {
+        files,
+        delete_files,
+        records: 10 * files,
+        bytes: 100 * files,
+    };
+    assert_eq!(count_files(&mut session, &search).await?, [(1, counts(2, 1)), (2, counts(1, 0))]);
+    let mut seen = 0;
+    visit(&mut session, &search, |_| {
+        seen += 1;
+        ControlFlow::Break(())
+    })
+    .await?;
+    assert_eq!(seen, 1);
+    Ok(())
+}
