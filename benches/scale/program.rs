@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use tailrace::config::{Config, LoadOptions};
+use tailrace::instant::UtcInstant;
 use tailrace::policy::set::{Wanted, set_policy};
 use tailrace::sweep::report::{Outcome, TableReport};
 use tailrace::sweep::{Progress, Scope, Settings, run_pass};
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::bench::Db;
 use super::fixture::{CATALOG, DAY_COLUMN, NAMESPACE};
-use super::scale::SUBJECT;
+use super::scale::{SUBJECT, Scale};
 
 /// The seconds of a day.
 const DAY: i64 = 86_400;
@@ -76,33 +77,15 @@ pub fn brief(report: &TableReport) -> String {
     format!("{:?}, {files} files in {snapshots} snapshots", report.outcome)
 }
 
-/// Governs the table so that everything up to the day before `day` has expired already and `day`
-/// expires in a moment, lets a pass deal with what there is, and returns once `day` has expired:
-/// what a daemon meets at midnight.
-pub async fn let_expire(db: &Db, day: i64, settings: &Settings) -> Result<()> {
-    let end = (day + 1) * DAY;
-    // On the way a pass may have to drop what is older; the one after that, a first pass again
-    // because the policy is another, tells how long one takes that has nothing to do.
-    govern(db, &format!("{}s", db_seconds(db).await? - end + 600)).await?;
-    pass(db, settings).await?;
-    govern(db, &format!("{}s", db_seconds(db).await? - end + 600)).await?;
-    let (_, took) = pass(db, settings).await?;
-    let keep = db_seconds(db).await? - end + 3 + 2 * took.as_secs() as i64;
-    govern(db, &format!("{keep}s")).await?;
-    let (report, _) = pass(db, settings).await?;
-    ensure!(
-        report.outcome == Outcome::NothingToDo,
-        "the day expired too early: {}",
-        brief(&report)
-    );
-    while db_seconds(db).await? < end + keep {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    Ok(())
-}
-
-/// The database's time, in whole seconds since 1970.
-async fn db_seconds(db: &Db) -> Result<i64> {
-    let query = "select floor(extract(epoch from clock_timestamp()))::bigint";
-    Ok(sqlx::query_scalar(query).fetch_one(&db.pool).await?)
+/// The settings of passes that decide by a time shortly before and shortly after the moment at
+/// which the next day expires, for which the oldest `expired` of so many days have: what the daemon
+/// meets at midnight. The policy is that by which none of them has expired yet.
+pub fn around_midnight(scale: Scale, expired: i64) -> Result<(Settings, Settings)> {
+    // None has expired today, and the oldest does at the end of it.
+    let midnight = (scale.today + 1 + expired) * DAY;
+    let at = |second: i64| -> Result<Settings> {
+        let time = chrono::DateTime::from_timestamp(second, 0).context("a time out of range")?;
+        Ok(Settings { as_of: Some(UtcInstant::from(time)), ..settings()? })
+    };
+    Ok((at(midnight - 60)?, at(midnight + 60)?))
 }

@@ -6,7 +6,7 @@ use super::{Measured, spread};
 use crate::bench::{Bench, Db};
 use crate::database_time;
 use crate::finding::{Finding, Verdict, grouped, ms};
-use crate::program::{brief, let_expire, pass, settings};
+use crate::program::{around_midnight, brief, govern, pass};
 use crate::scale::{DAYS, Fixture, SUBJECT};
 use crate::statistics::Sample;
 
@@ -27,19 +27,19 @@ pub struct NewDay {
 pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     let db = bench.copy(Fixture::Million).await?;
     let all = db.live_files(&db.table(SUBJECT).await?).await?;
-    let oldest = bench.scale.oldest_day(DAYS);
     let files = bench.scale.files_of_day(0);
+    govern(&db, &bench.scale.keep(DAYS, 0)).await?;
     // Those of few files; the pass before each drops the day of many that precedes it.
-    let days = (0..DAYS).step_by(2).take(bench.scale.times(TIMES)).map(|place| oldest + place);
-    let found = new_days(bench, &db, days, files).await?;
+    let places = (0..DAYS).step_by(2).take(bench.scale.times(TIMES));
+    let found = new_days(bench, &db, places, files).await?;
     bench.remove(db).await?;
     let (whole, hold) = (found.whole.median(), found.hold.median());
     Ok(Measured {
         title: "A newly expired day",
         how: format!(
-            "The policy is set so that the day expires by the database's clock a few seconds later, a \
-             pass deals with what has expired before, and once the day has, the next pass is timed \
-             from its first session to the end of its last; {} days. In the database it takes {}.",
+            "A pass that decides by the time a minute before the day expires has dealt with all else, and \
+             the next one decides by that a minute after: it is timed from its first session to the end \
+             of its last, with the settings of a daemon; {} days. In the database it takes {}.",
             found.whole.len(),
             spread(&found.in_database)
         ),
@@ -54,20 +54,21 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     })
 }
 
-/// Lets one day after the other expire and times the pass that drops it. Each has so many files.
+/// Lets days expire, by their places from the oldest on, and times the pass that drops each. Each
+/// has so many files. The policy is that by which none has expired yet.
 pub async fn new_days(
     bench: &Bench,
     db: &Db,
-    days: impl Iterator<Item = i64>,
+    places: impl Iterator<Item = i64>,
     files: i64,
 ) -> Result<NewDay> {
-    let settings = settings()?;
     let mut found = NewDay::default();
     database_time::log_statements(bench, db).await?;
-    for day in days {
-        let_expire(db, day, &settings).await?;
+    for place in places {
+        let (before, after) = around_midnight(bench.scale, place)?;
+        pass(db, &before).await?;
         let mark = database_time::mark(bench)?;
-        let (report, took) = pass(db, &settings).await?;
+        let (report, took) = pass(db, &after).await?;
         let spent = database_time::since(bench, db, mark)?;
         let [snapshot] = report.snapshots.as_slice() else {
             anyhow::bail!("not one snapshot for one day: {}", brief(&report));

@@ -12,6 +12,7 @@ use super::{Measured, vectors};
 use crate::bench::Bench;
 use crate::finding::{Finding, Verdict, grouped, ms};
 use crate::fixture::{CATALOG, NAMESPACE};
+use crate::program::govern;
 use crate::scale::{Fixture, SUBJECT};
 use crate::statistics::Sample;
 
@@ -50,8 +51,8 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     Ok(Measured {
         title: "Other ways to drop one day",
         how: format!(
-            "Out of tables of {DAYS:?} days. tailrace: the day expires by the clock, and the next whole \
-             pass is timed, its commit and its rest included. One vector per file: an engine reads the \
+            "Out of tables of {DAYS:?} days. tailrace: the whole pass that meets a newly expired \
+             day, as above. One vector per file: an engine reads the \
              snapshot's files with their partition values, writes an object for each file of the day \
              (here into a local folder), and registers all in one commit on the same catalog ({}); the \
              files stay, and every later reader has to open them. The other tools ({}) on their own \
@@ -95,7 +96,8 @@ async fn on_the_catalog(
         ms(write.median()),
         ms(register.median())
     ));
-    let ours = new_days(bench, &db, oldest..oldest + times as i64, files).await?;
+    govern(&db, &bench.scale.keep(days, 0)).await?;
+    let ours = new_days(bench, &db, 0..times as i64, files).await?;
     bench.remove(db).await?;
     Ok((ours.whole.median(), all.median()))
 }
