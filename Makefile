@@ -3,7 +3,7 @@
 CARGO ?= cargo
 export SQLX_OFFLINE = true
 
-.PHONY: demo test check setup queries
+.PHONY: demo test bench check setup queries
 
 demo: setup
 	$(CARGO) build --release --locked --bin tailrace
@@ -11,6 +11,12 @@ demo: setup
 
 test: setup
 	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" $(CARGO) test --locked
+
+# The figures of docs/performance.md. BENCH=quick only proves that it works, in a twentieth of the
+# size; ROWS="hold cold" measures some rows. Neither writes the page.
+bench: setup
+	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" BENCH="$(BENCH)" \
+	  $(CARGO) bench --locked --bench scale -- $(ROWS)
 
 # Format, lints, documentation, and the committed checks of the SQL.
 check: setup

@@ -1,5 +1,6 @@
 //! The integration tests, in one binary, on one private Postgres server.
 
+mod benchmark;
 mod cli;
 mod cursor;
 mod demo;

@@ -1,0 +1,72 @@
+//! How a fixture is built: by bulk statements, in the shape that years of commits leave.
+//!
+//! Files of all tables have their ids from one counter in the order in which they arrived: a day's
+//! files on that day, but for some that are up to three days late. A snapshot has 270 files. Paths
+//! are random, so the pages of their index that a day's files are in are all over it. One file
+//! in a hundred has a deletion vector.
+
+use anyhow::Result;
+use sqlx::AssertSqlSafe;
+use tailrace::demo::lake::{CatalogOptions, Column, Field, Lake};
+use tailrace::installation::migrate;
+
+use super::bench::Db;
+
+/// The name of the one catalog.
+pub const CATALOG: &str = "lake";
+/// The name of the one namespace.
+pub const NAMESPACE: &str = "events";
+/// The name of the column that tables are partitioned by the time of.
+pub const DAY_COLUMN: &str = "at";
+
+/// A table to make and fill.
+pub struct TableOf {
+    /// Its name.
+    pub name: &'static str,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// How it is partitioned.
+    pub spec: Vec<Field>,
+    /// A query for its tuples: when their files arrive (in days), their values, and the number
+    /// of their files.
+    pub tuples: String,
+}
+
+/// Makes the tables and fills them, in a lake that is made first where `is_new`.
+pub async fn build(db: &Db, tables: &[TableOf], is_new: bool) -> Result<()> {
+    let lake = if is_new { Lake::install(&db.pool, "public").await? } else { db.lake() };
+    let catalog = if is_new {
+        migrate(&db.database()).await?;
+        lake.catalog(CATALOG, CatalogOptions::default()).await?
+    } else {
+        lake.open_catalog(CATALOG).await?
+    };
+    let namespace = catalog.namespace(NAMESPACE).await?;
+    let mut tuples = Vec::new();
+    for table in tables {
+        let made =
+            catalog.create_table(&namespace, table.name, &table.columns, &table.spec).await?;
+        tuples.push(format!("select {}::bigint, t.* from ({}) t", made.table_id, table.tuples));
+    }
+    let statements = include_str!("fixture.sql")
+        .replace(":catalog_id", &catalog.catalog_id.to_string())
+        .replace(":tuples", &tuples.join(" union all "));
+    sqlx::raw_sql(AssertSqlSafe(statements)).execute(&db.pool).await?;
+    // Not within the transaction that several statements at once are.
+    for table in VACUUMED {
+        sqlx::raw_sql(AssertSqlSafe(format!("vacuum (analyze) {table}"))).execute(&db.pool).await?;
+    }
+    lake.pool().close().await;
+    db.pool.close().await;
+    Ok(())
+}
+
+const VACUUMED: [&str; 7] = [
+    "hog_data_file",
+    "hog_file_partition_value",
+    "hog_delete_file",
+    "hog_snapshot",
+    "hog_snapshot_change",
+    "hog_table_stats",
+    "hog_catalog",
+];

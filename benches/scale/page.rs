@@ -1,0 +1,93 @@
+//! `docs/performance.md`.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::bench::SETTINGS;
+use super::finding::{Finding, Verdict, markdown, table};
+use super::rows::Measured;
+
+/// All that a run found out.
+pub struct Page {
+    machine: Vec<(&'static str, String)>,
+    is_quick: bool,
+    findings: Vec<Finding>,
+    notes: Vec<(String, String)>,
+    has_failed: bool,
+}
+
+impl Page {
+    /// Nothing found yet.
+    pub fn new(machine: Vec<(&'static str, String)>, is_quick: bool) -> Self {
+        Page { machine, is_quick, findings: Vec::new(), notes: Vec::new(), has_failed: false }
+    }
+
+    /// Adds what a row found.
+    pub fn add(&mut self, measured: Measured) {
+        self.findings.extend(measured.findings);
+        self.notes.push((measured.title.to_owned(), measured.how));
+    }
+
+    /// Adds a row that went wrong.
+    pub fn fail(&mut self, row: &str, error: &anyhow::Error) {
+        eprintln!("  {error:#}");
+        self.has_failed = true;
+        self.findings.push(Finding::not_measured(
+            row,
+            "-",
+            format!("it failed: {error:#}").chars().take(200).collect(),
+        ));
+    }
+
+    /// Whether any row went wrong.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// The table.
+    pub fn table(&self) -> String {
+        let scale = if self.is_quick { "A twentieth of the size: proves nothing.\n\n" } else { "" };
+        format!("{scale}{}", table(&self.findings))
+    }
+
+    /// Writes all of it.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        std::fs::write(path, self.text())
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    fn text(&self) -> String {
+        let unmet = self.findings.iter().filter(|found| found.verdict == Verdict::Unmet).count();
+        let mut text = String::from(
+            "# Performance\n\nWritten by `make bench`: everything in one run, side by side, on a private \
+             Postgres.\nTimes are medians, with the smallest and the largest in brackets.\n\n",
+        );
+        if unmet > 0 {
+            text.push_str(&format!("{unmet} of the goals are not met.\n\n"));
+        }
+        text.push_str(&self.table());
+        text.push_str("\n## On what\n\n");
+        let machine: Vec<_> = self
+            .machine
+            .iter()
+            .map(|(name, value)| vec![(*name).to_owned(), value.clone()])
+            .collect();
+        text.push_str(&markdown(&["", ""], &machine));
+        let settings: Vec<_> =
+            SETTINGS.iter().map(|(name, value)| format!("`{name} = {}`", value.trim())).collect();
+        let _ = write!(
+            text,
+            "\nThe server's settings, where they differ from its defaults: {}.\nWithout full pages the \
+             WAL and the time of a row do not depend on when its pages were last checkpointed, on \
+             either side\nof a comparison.\n",
+            settings.join(", ")
+        );
+        text.push_str("\n## How\n");
+        for (title, how) in &self.notes {
+            let _ = write!(text, "\n**{title}.** {how}\n");
+        }
+        text
+    }
+}

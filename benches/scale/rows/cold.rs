@@ -1,0 +1,108 @@
+//! The hold where nothing is in memory: after a restart of the server, with its files gone from the
+//! cache of the operating system too.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use tailrace::demo::server::StopMode;
+use tailrace::drop::Limits;
+
+use super::hold::{drop_days, many_file_days, texts};
+use super::{Measured, spread};
+use crate::bench::Bench;
+use crate::finding::{Finding, Verdict, grouped};
+use crate::program::settings;
+use crate::scale::{Fixture, SUBJECT};
+use crate::statistics::Sample;
+
+/// Pairs of measurements. Each costs two restarts.
+const PAIRS: usize = 5;
+
+pub async fn measure(bench: &mut Bench) -> Result<Measured> {
+    let limits = settings()?.limits;
+    let db = bench.copy(Fixture::Million).await?;
+    let name = db.name.clone();
+    let table = db.table(SUBJECT).await?;
+    // What days have is looked up while everything is warm.
+    let mut rounds = Vec::new();
+    let mut days = many_file_days(bench);
+    for _ in 0..2 * bench.scale.times(PAIRS) {
+        let two_days: Vec<i64> = days.by_ref().take(2).collect();
+        let files = db.file_ids(&table, &texts(&two_days)).await?.len() as i64;
+        rounds.push((two_days, files));
+    }
+    db.leave().await;
+
+    let (mut warmed, mut unwarmed) = (Sample::default(), Sample::default());
+    let mut refusal = None;
+    for (round, (two_days, files)) in rounds.iter().enumerate() {
+        bench.server.stop(StopMode::Fast).await?;
+        let forgotten = forget(bench.server.folder());
+        bench.server.restart(StopMode::Fast).await?;
+        if let Err(error) = forgotten {
+            refusal = Some(format!("{error:#}"));
+            break;
+        }
+        let (limits, holds) = match round % 2 {
+            0 => (limits, &mut warmed),
+            _ => (without_warming(limits), &mut unwarmed),
+        };
+        let db = bench.open(&name)?;
+        let mut session = db.database().session().await?;
+        holds.push_time(drop_days(&mut session, &table, two_days, &limits, *files).await?);
+        sqlx::Connection::close(session).await?;
+        db.leave().await;
+    }
+    let db = bench.open(&name)?;
+    bench.remove(db).await?;
+
+    let files = rounds.first().map_or(0, |(_, files)| *files);
+    let what =
+        format!("the same, {} files, pages cold, against planning without warming", grouped(files));
+    let goal = "at least 3 times shorter";
+    let times = unwarmed.median() / warmed.median();
+    Ok(Measured {
+        title: "Cold pages",
+        how: format!(
+            "Before each of {} drops the server is stopped, the pages of all its files are dropped from \
+             the operating system's cache (`dd iflag=nocache count=0`, file by file), and it is started \
+             again; then a session is opened and two other days are dropped, with the pages warmed \
+             before the lock is asked for and without, by turns.",
+            warmed.len() + unwarmed.len()
+        ),
+        findings: vec![match refusal {
+            Some(reason) => Finding::not_measured(&what, goal, reason),
+            None => Finding {
+                what,
+                ours: spread(&warmed),
+                beside: spread(&unwarmed),
+                figure: format!("{times:.1} times shorter"),
+                goal: goal.to_owned(),
+                verdict: Verdict::all(&[times >= 3.0]),
+            },
+        }],
+    })
+}
+
+/// The same drop, whose planning reads no page for the sake of the write.
+fn without_warming(limits: Limits) -> Limits {
+    limits
+}
+
+/// Has the operating system write and forget all that it has of the files below a folder.
+/// Nobody may have them open. Needs no rights but those to read them, and leaves the caches of
+/// everybody else alone.
+fn forget(folder: &Path) -> Result<()> {
+    let script = "sync && find \"$1\" -type f -size +0 -exec sh -c '\
+                    for file; do dd if=\"$file\" iflag=nocache count=0 status=none || exit 1; done' sh {} +";
+    let output = Command::new("sh").args(["-c", script, "forget"]).arg(folder).output();
+    let output = output.context("cannot run the shell `sh`")?;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(
+        output.status.success(),
+        "the cache cannot be emptied here: {}",
+        complaint.lines().next().unwrap_or("dd does not know iflag=nocache")
+    );
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! The hold of the commit lock and the WAL, against the bare UPDATE of as many rows.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use sqlx::PgConnection;
+use tailrace::catalog::discovery::TupleOfSpec;
+use tailrace::catalog::tables::TableIdentity;
+use tailrace::drop::{DropOutcome, DropRequest, Limits, drop_tuples};
+use tailrace::window::StoredTuple;
+
+use super::{Measured, spread};
+use crate::bare;
+use crate::bench::Bench;
+use crate::finding::{Finding, Verdict, grouped};
+use crate::program::settings;
+use crate::scale::{DAYS, Fixture, SUBJECT};
+use crate::statistics::Sample;
+
+/// Pairs of measurements, after one that does not count.
+const PAIRS: usize = 9;
+
+pub async fn measure(bench: &mut Bench) -> Result<Measured> {
+    let db = bench.copy(Fixture::Million).await?;
+    let table = db.table(SUBJECT).await?;
+    let limits = settings()?.limits;
+    let mut session = db.database().session().await?;
+    bare::prepare(&mut session).await?;
+    let mut days = many_file_days(bench);
+    let (mut holds, mut bares) = (Sample::default(), Sample::default());
+    let (mut our_wal, mut bare_wal) = (Sample::default(), Sample::default());
+    let mut files = 0;
+    for pair in 0..=bench.scale.times(PAIRS) {
+        // Whoever goes first may pay for something, so they take turns.
+        for ours in [pair % 2 == 0, pair % 2 != 0] {
+            let two_days: Vec<i64> = days.by_ref().take(2).collect();
+            let ids = db.file_ids(&table, &texts(&two_days)).await?;
+            files = ids.len() as i64;
+            bare::checkpoint(&mut session).await?;
+            let before = bare::wal(&mut session).await?;
+            let took = if ours {
+                drop_days(&mut session, &table, &two_days, &limits, files).await?
+            } else {
+                bare::end_files(&mut session, table.catalog_id, &ids).await?
+            };
+            let wal = (bare::wal(&mut session).await? - before) as f64 / files as f64;
+            if pair > 0 {
+                let (times, bytes) =
+                    if ours { (&mut holds, &mut our_wal) } else { (&mut bares, &mut bare_wal) };
+                times.push_time(took);
+                bytes.push(wal);
+            }
+        }
+    }
+    sqlx::Connection::close(session).await?;
+    bench.remove(db).await?;
+    let (ratio, wal_ratio) =
+        (holds.median() / bares.median(), our_wal.median() / bare_wal.median());
+    let per_file = |sample: &Sample| sample.median() * 1e3 / files as f64;
+    let many = grouped(files);
+    Ok(Measured {
+        title: "Hold and WAL",
+        how: format!(
+            "Two whole days of {many} files in all are dropped by the drop-commit of a pass, planning \
+             and all, and two other days of the same table by `BEGIN; UPDATE hog_data_file SET \
+             end_snapshot ... WHERE data_file_id = ANY (...); COMMIT` in the same session, by turns, \
+             {} times each, after a checkpoint each, with every page in shared_buffers. The hold is \
+             from the grant of the lock to the end of COMMIT as tailrace measures it, the bare UPDATE \
+             is timed from its start to the end of COMMIT: {:.1} and {:.1} us a file. One file in a \
+             hundred has a deletion vector, which tailrace ends too and the bare UPDATE does not. WAL \
+             is what the server wrote meanwhile.",
+            holds.len(),
+            per_file(&holds),
+            per_file(&bares),
+        ),
+        findings: vec![
+            Finding {
+                what: format!("lock hold, {many} files, warm, against the bare UPDATE"),
+                ours: spread(&holds),
+                beside: spread(&bares),
+                figure: format!("{ratio:.2}"),
+                goal: "ratio <= 1.10".to_owned(),
+                verdict: Verdict::all(&[ratio <= 1.10]),
+            },
+            Finding {
+                what: "WAL per file ended, against the bare UPDATE".to_owned(),
+                ours: format!("{:.0} bytes", our_wal.median()),
+                beside: format!("{:.0} bytes", bare_wal.median()),
+                figure: format!("{wal_ratio:.3}"),
+                goal: "ratio <= 1.05".to_owned(),
+                verdict: Verdict::all(&[wal_ratio <= 1.05]),
+            },
+        ],
+    })
+}
+
+/// The days of many files, oldest first; two of them are 8,000 files.
+pub fn many_file_days(bench: &Bench) -> impl Iterator<Item = i64> + use<> {
+    let oldest = bench.scale.oldest_day(DAYS);
+    (oldest + 1..oldest + DAYS).step_by(2)
+}
+
+/// As they are stored.
+pub fn texts(days: &[i64]) -> Vec<String> {
+    days.iter().map(i64::to_string).collect()
+}
+
+/// Drops whole days as a pass does, and returns how long the lock was held. They must have exactly
+/// so many files.
+pub async fn drop_days(
+    session: &mut PgConnection,
+    table: &TableIdentity,
+    days: &[i64],
+    limits: &Limits,
+    files: i64,
+) -> Result<Duration> {
+    let tuples: Vec<_> = texts(days)
+        .into_iter()
+        .map(|text| TupleOfSpec {
+            spec_id: 1,
+            tuple: StoredTuple { keys: vec![0], values: vec![Some(text)] },
+        })
+        .collect();
+    let lead = vec![0; tuples.len()];
+    let request = DropRequest {
+        table,
+        tuples: &tuples,
+        lead: &lead,
+        policy: None,
+        found: &[],
+        found_below: 0,
+        is_piece: false,
+        fence: false,
+        author: "benchmark",
+        message: "benchmark",
+    };
+    let attempt = drop_tuples(session, &request, limits).await;
+    match attempt.result.context("the drop")? {
+        DropOutcome::Dropped(receipt) => {
+            ensure!(receipt.counts.files == files, "{receipt:?}, not {files} files");
+            Ok(attempt.lock_hold)
+        }
+        other => bail!("the drop ended with {other:?}"),
+    }
+}

@@ -1,0 +1,54 @@
+//! The rows of the table, one family a file.
+
+mod cold;
+mod day;
+mod explicit;
+mod hold;
+mod idle;
+mod memory;
+mod others;
+mod vectors;
+mod writer;
+
+use anyhow::{Result, bail};
+
+use super::bench::Bench;
+use super::finding::Finding;
+use super::statistics::Sample;
+
+/// The rows by the names that they are selected by, in the order in which they run.
+pub const ALL: [&str; 10] =
+    ["hold", "cold", "idle", "strings", "hours", "day", "writer", "memory", "explicit", "others"];
+
+/// What a row found.
+pub struct Measured {
+    /// What the row is about.
+    pub title: &'static str,
+    /// How it was measured, in sentences.
+    pub how: String,
+    /// The lines of the table.
+    pub findings: Vec<Finding>,
+}
+
+/// Measures one row.
+pub async fn measure(row: &str, bench: &mut Bench) -> Result<Measured> {
+    match row {
+        "hold" => hold::measure(bench).await,
+        "cold" => cold::measure(bench).await,
+        "idle" => idle::measure(bench).await,
+        "strings" => idle::measure_beside_strings(bench).await,
+        "hours" => idle::measure_by_hour(bench).await,
+        "day" => day::measure(bench).await,
+        "writer" => writer::measure(bench).await,
+        "memory" => memory::measure(bench).await,
+        "explicit" => explicit::measure(bench).await,
+        "others" => others::measure(bench).await,
+        other => bail!("no row is called {other:?}"),
+    }
+}
+
+/// The median with the range around it.
+fn spread(sample: &Sample) -> String {
+    use super::finding::ms;
+    format!("{} ({} to {})", ms(sample.median()), ms(sample.min()), ms(sample.max()))
+}

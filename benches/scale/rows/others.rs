@@ -1,0 +1,163 @@
+//! Other ways to get rid of one day.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use tokio::process::Command;
+
+use super::day::new_days;
+use super::{Measured, vectors};
+use crate::bench::Bench;
+use crate::finding::{Finding, Verdict, grouped, ms};
+use crate::fixture::{CATALOG, NAMESPACE};
+use crate::program::govern;
+use crate::scale::{Fixture, SUBJECT};
+use crate::statistics::Sample;
+
+/// How many days the table has.
+const DAYS: [i64; 3] = [10, 100, 300];
+/// How often each is measured.
+const TIMES: usize = 3;
+/// The tools that are not ours, as their runner calls them.
+const TOOLS: [&str; 3] = ["delta-rs", "pyiceberg", "ducklake"];
+/// What runs them; its README says what its lines hold.
+const RUNNER: &str = "benches/others/run";
+
+/// Milliseconds by the number of days.
+type ByDays = BTreeMap<i64, f64>;
+
+pub async fn measure(bench: &mut Bench) -> Result<Measured> {
+    let files = bench.scale.files(1_000);
+    let (mut ours, mut theirs) = (ByDays::new(), ByDays::new());
+    let mut steps = Vec::new();
+    for days in DAYS {
+        let (pass, vectors) = on_the_catalog(bench, days, files, &mut steps).await?;
+        ours.insert(days, pass);
+        theirs.insert(days, vectors);
+    }
+    let mut findings = vec![compared("one vector per file", &ours, &theirs, files)];
+    let mut tools = Vec::new();
+    for tool in TOOLS {
+        findings.push(match by_tool(bench, tool, files).await {
+            Ok((theirs, version)) => {
+                tools.push(version);
+                compared(tool, &ours, &theirs, files)
+            }
+            Err(reason) => Finding::not_measured(&what(tool, files), GOAL, format!("{reason:#}")),
+        });
+    }
+    Ok(Measured {
+        title: "Other ways to drop one day",
+        how: format!(
+            "Out of tables of {DAYS:?} days. tailrace: the whole pass that meets a newly expired \
+             day, as above. One vector per file: an engine reads the \
+             snapshot's files with their partition values, writes an object for each file of the day \
+             (here into a local folder), and registers all in one commit on the same catalog ({}); the \
+             files stay, and every later reader has to open them. The other tools ({}) on their own \
+             tables of as many files, opened before, their catalogs in the same Postgres: see \
+             benches/others/README.md. Medians of {TIMES}.",
+            steps.join("; "),
+            tools.join("; ")
+        ),
+        findings,
+    })
+}
+
+/// A whole pass of ours, and the vectors, in milliseconds.
+async fn on_the_catalog(
+    bench: &mut Bench,
+    days: i64,
+    files: i64,
+    steps: &mut Vec<String>,
+) -> Result<(f64, f64)> {
+    let times = bench.scale.times(TIMES);
+    let oldest = bench.scale.oldest_day(days);
+    let folder = tempfile::tempdir()?;
+    let db = bench.copy(Fixture::Days(days)).await?;
+    let lake = db.lake();
+    let table = lake.open_catalog(CATALOG).await?.open_table(NAMESPACE, SUBJECT).await?;
+    let (mut all, mut list, mut write, mut register) =
+        (Sample::default(), Sample::default(), Sample::default(), Sample::default());
+    // From the newest day on, so that ours has its days for itself.
+    for time in 0..times as i64 {
+        let day = (oldest + days - 1 - time).to_string();
+        let took = vectors::delete_rows(&table, &day, files, folder.path()).await?;
+        all.push_time(took.all());
+        list.push_time(took.list);
+        write.push_time(took.write);
+        register.push_time(took.register);
+    }
+    lake.pool().close().await;
+    steps.push(format!(
+        "{days} days: {} + {} + {}",
+        ms(list.median()),
+        ms(write.median()),
+        ms(register.median())
+    ));
+    govern(&db, &bench.scale.keep(days, 0)).await?;
+    let ours = new_days(bench, &db, 0..times as i64, files).await?;
+    bench.remove(db).await?;
+    Ok((ours.whole.median(), all.median()))
+}
+
+const GOAL: &str = "ahead, by a factor that grows with the table";
+
+fn what(name: &str, files: i64) -> String {
+    format!("dropping one day of {} files out of 10, 100 and 300, against {name}", grouped(files))
+}
+
+fn compared(name: &str, ours: &ByDays, theirs: &ByDays, files: i64) -> Finding {
+    let listed =
+        |by_days: &ByDays| by_days.values().map(|value| ms(*value)).collect::<Vec<_>>().join(", ");
+    let factors: Vec<f64> =
+        DAYS.iter().filter_map(|days| Some(theirs.get(days)? / ours.get(days)?)).collect();
+    let is_ahead = factors.len() == DAYS.len() && factors.iter().all(|factor| *factor > 1.0);
+    let grows = factors.is_sorted() && factors.first() < factors.last();
+    let factors: Vec<_> = factors.iter().map(|factor| format!("{factor:.1}")).collect();
+    Finding {
+        what: what(name, files),
+        ours: listed(ours),
+        beside: listed(theirs),
+        figure: format!("{} times", factors.join(", ")),
+        goal: GOAL.to_owned(),
+        verdict: Verdict::all(&[is_ahead, grows]),
+    }
+}
+
+/// One line of the runner's: a figure, or why there is none.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Figure { tool: String, version: String, catalog: String, days: i64, seconds: f64 },
+    None { not_available: String },
+}
+
+/// What a tool takes, and which it is.
+async fn by_tool(bench: &Bench, tool: &str, files: i64) -> Result<(ByDays, String)> {
+    anyhow::ensure!(Path::new(RUNNER).exists(), "there is no {RUNNER}");
+    let days: Vec<_> = DAYS.iter().map(i64::to_string).collect();
+    let output = Command::new(RUNNER)
+        .args([tool, "--postgres", "--days", &days.join(",")])
+        .args(["--files-per-day", &files.to_string(), "--repeat", &TIMES.to_string()])
+        .env("PGHOST", bench.server.folder())
+        .envs([("PGPORT", "5432"), ("PGUSER", "postgres"), ("PGDATABASE", "postgres")])
+        .output()
+        .await
+        .with_context(|| format!("cannot run {RUNNER}"))?;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    let complaint = complaint.lines().last().unwrap_or("it gave no reason");
+    anyhow::ensure!(output.status.success(), "{complaint}");
+    let (mut found, mut which) = (ByDays::new(), String::new());
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        match serde_json::from_str(line).with_context(|| format!("it said {line:?}"))? {
+            Line::Figure { tool, version, catalog, days, seconds } => {
+                found.insert(days, seconds * 1e3);
+                which = format!("{tool} {version}, catalog: {catalog}");
+            }
+            Line::None { not_available } => anyhow::bail!("not available here: {not_available}"),
+        }
+    }
+    Ok((found, which))
+}

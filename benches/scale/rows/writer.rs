@@ -1,0 +1,132 @@
+//! A writer that goes on committing beside a first pass over a large backlog.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use tailrace::demo::lake::{NewFile, Table};
+use tailrace::sweep::Progress;
+use tokio_util::sync::CancellationToken;
+
+use super::Measured;
+use crate::bench::Bench;
+use crate::finding::{Finding, Verdict, grouped, ms};
+use crate::fixture::{CATALOG, NAMESPACE};
+use crate::program::{govern, pass_with, settings};
+use crate::scale::{DAYS, Fixture, SUBJECT};
+use crate::statistics::{Hold, Sample, busiest_share};
+
+/// How often it commits.
+const PERIOD: Duration = Duration::from_millis(200);
+/// How many files it brings each time.
+const FILES: usize = 50;
+/// How long it is watched alone.
+const ALONE: usize = 40;
+/// The days that have expired.
+const EXPIRED: i64 = 120;
+/// The window of the lock's share, in seconds.
+const WINDOW: f64 = 60.0;
+
+pub async fn measure(bench: &mut Bench) -> Result<Measured> {
+    let db = bench.copy(Fixture::Million).await?;
+    let lake = db.lake();
+    let table = lake.open_catalog(CATALOG).await?.open_table(NAMESPACE, SUBJECT).await?;
+    let value = (bench.scale.today - 1).to_string();
+
+    let stop = CancellationToken::new();
+    let alone = {
+        let writing = tokio::spawn(write(table.clone(), value.clone(), stop.clone()));
+        tokio::time::sleep(Duration::from_secs(bench.scale.times(ALONE) as u64)).await;
+        stop.cancel();
+        writing.await??
+    };
+
+    govern(&db, &bench.scale.keep(DAYS, EXPIRED)).await?;
+    let settings = settings()?;
+    let stop = CancellationToken::new();
+    let writing = tokio::spawn(write(table, value, stop.clone()));
+    let start = Instant::now();
+    let ends = Mutex::new(Vec::new());
+    let note = |progress: Progress<'_>| {
+        if let (Progress::Dropped { .. }, Ok(mut ends)) = (progress, ends.lock()) {
+            ends.push(start.elapsed().as_secs_f64());
+        }
+    };
+    let (report, took) = pass_with(&db, &settings, &note).await?;
+    stop.cancel();
+    let beside = writing.await??;
+    lake.pool().close().await;
+    bench.remove(db).await?;
+
+    let ended = report.counts().files;
+    ensure!(ended == bench.scale.files(EXPIRED * 2_500), "{ended} files were ended");
+    let held: Sample = report.snapshots.iter().map(|snapshot| snapshot.lock_hold_ms).collect();
+    let ends = ends.into_inner().unwrap_or_default();
+    ensure!(ends.len() == held.len(), "{} commits told, {} reported", ends.len(), held.len());
+    let holds: Vec<Hold> = ends
+        .iter()
+        .zip(&report.snapshots)
+        .map(|(end, snapshot)| Hold { from: end - snapshot.lock_hold_ms / 1e3, to: *end })
+        .collect();
+    let share = busiest_share(&holds, WINDOW);
+    let bound = alone.percentile(0.99) + 1.2 * held.max();
+    let p99 = beside.percentile(0.99);
+    let both = |sample: &Sample| {
+        format!("p50 {}, p99 {}", ms(sample.median()), ms(sample.percentile(0.99)))
+    };
+    Ok(Measured {
+        title: "A writer beside a first pass",
+        how: format!(
+            "The writer appends {FILES} files to the same table in one commit by the contract, in a \
+             session of its own, every {} ms: {} commits alone and {} during the pass. A commit is \
+             timed from the moment at which it was due, so one that waits delays those behind it. \
+             The pass took {:.0} s for {} snapshots, holds of {} in the middle; over all of it the \
+             lock was held {:.1}% of the time. The share is that of the busiest {WINDOW} s, holds as \
+             tailrace measures them.",
+            PERIOD.as_millis(),
+            alone.len(),
+            beside.len(),
+            took.as_secs_f64(),
+            held.len(),
+            ms(held.median()),
+            busiest_share(&holds, took.as_secs_f64()) * 100.0,
+        ),
+        findings: vec![Finding {
+            what: format!(
+                "first pass, {} expired files, a writer committing {FILES} files 5 times a second",
+                grouped(ended)
+            ),
+            ours: format!("writer beside it: {}", both(&beside)),
+            beside: format!("writer alone: {}", both(&alone)),
+            figure: format!(
+                "p99 {} of at most {}, largest hold {}, lock share {:.1}%",
+                ms(p99),
+                ms(bound),
+                ms(held.max()),
+                share * 100.0
+            ),
+            goal: format!(
+                "p99 <= alone + 1.2 x the largest hold; share <= {:.0}%",
+                settings.lock_duty * 100.0
+            ),
+            verdict: Verdict::all(&[p99 <= bound, share <= settings.lock_duty]),
+        }],
+    })
+}
+
+/// Commits on time until it is told to stop; how long each took.
+async fn write(table: Table, value: String, stop: CancellationToken) -> Result<Sample> {
+    let mut ticks = tokio::time::interval(PERIOD);
+    // What was missed is made up for at once.
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Burst);
+    let mut times = Sample::default();
+    loop {
+        let due = tokio::select! {
+            due = ticks.tick() => due,
+            () = stop.cancelled() => return Ok(times),
+        };
+        let files = (0..FILES).map(|_| NewFile::of([value.as_str()])).collect();
+        table.append(files).await?;
+        times.push_time(due.elapsed());
+    }
+}

@@ -1,0 +1,170 @@
+//! How large everything is: the fixtures, in full and small enough to prove the benchmark itself.
+
+use tailrace::demo::lake::{Column, Field};
+
+use super::fixture::{DAY_COLUMN, TableOf};
+
+/// A prepared lake. Built once, copied for what changes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fixture {
+    /// 1,000,000 files of one table in 400 days, 600,000 of another in the same days.
+    Million,
+    /// The same days, and five times the files in the first table.
+    FiveMillion,
+    /// The first, with a table of as many distinct strings at the same key beside it.
+    Strings,
+    /// One table by hour, 5 years of it.
+    Hours,
+    /// One table by day and kind, to be dropped by enumerated tuples.
+    Tuples,
+    /// One table of so many days, 1,000 files each.
+    Days(i64),
+}
+
+impl Fixture {
+    /// The name of its database.
+    pub fn database(self) -> String {
+        match self {
+            Self::Days(days) => format!("days_{days}"),
+            other => format!("{other:?}").to_lowercase(),
+        }
+    }
+
+    /// The fixture that it is a copy of, with something added.
+    pub fn base(self) -> Option<Fixture> {
+        (self == Self::Strings).then_some(Self::Million)
+    }
+}
+
+/// The name of the table that is worked on.
+pub const SUBJECT: &str = "events_raw";
+/// The name of the table that shares its partition texts and is never dropped from.
+pub const NEIGHBOUR: &str = "clicks";
+/// The days of the large fixtures.
+pub const DAYS: i64 = 400;
+/// The hours of 5 years.
+pub const HOURS: i64 = 43_800;
+/// The kinds of each day of [`Fixture::Tuples`].
+pub const KINDS: i64 = 100;
+/// The days of [`Fixture::Tuples`] that one request drops: 1,000 tuples.
+pub const DAYS_OF_A_REQUEST: i64 = 10;
+/// How often a copy of [`Fixture::Tuples`] can be asked for that.
+pub const REQUESTS: i64 = 4;
+
+/// Full, or small.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scale {
+    /// `BENCH=quick`.
+    pub is_quick: bool,
+    /// The day of 1970 that this is.
+    pub today: i64,
+}
+
+impl Scale {
+    /// As many as there are of what is many in full.
+    pub fn files(self, full: i64) -> i64 {
+        if self.is_quick { (full / 20).max(1) } else { full }
+    }
+
+    /// How often a thing is measured, of the number in full.
+    pub fn times(self, full: usize) -> usize {
+        if self.is_quick { full.min(2) } else { full }
+    }
+
+    /// The oldest day of a fixture with so many days; the newest is the day before yesterday.
+    pub fn oldest_day(self, days: i64) -> i64 {
+        self.today - 1 - days
+    }
+
+    /// The `keep` by which the oldest `expired` of so many days have expired, and no other.
+    pub fn keep(self, days: i64, expired: i64) -> String {
+        format!("{}d", days + 1 - expired)
+    }
+
+    /// The number of files that the day at this place, 0 for the oldest, has in the large
+    /// fixtures: days of few and days of many in turn, 2,500 on average.
+    pub fn files_of_day(self, place: i64) -> i64 {
+        self.files(if place % 2 == 0 { 1_000 } else { 4_000 })
+    }
+
+    /// The tables of a fixture.
+    pub fn tables(self, fixture: Fixture) -> Vec<TableOf> {
+        let oldest = self.oldest_day(DAYS);
+        let days = |files: String| {
+            let newest = oldest + DAYS - 1;
+            format!("select d, array[d::text], {files} from generate_series({oldest}, {newest}) d")
+        };
+        let (few, many) = (self.files_of_day(0), self.files_of_day(1));
+        let uneven = |times: i64| {
+            let (few, many) = (times * few, times * many);
+            days(format!("case when (d - {oldest}) % 2 = 0 then {few} else {many} end"))
+        };
+        let neighbour = || by_day(NEIGHBOUR, days(self.files(1_500).to_string()));
+        match fixture {
+            Fixture::Million => vec![by_day(SUBJECT, uneven(1)), neighbour()],
+            Fixture::FiveMillion => vec![by_day(SUBJECT, uneven(5)), neighbour()],
+            Fixture::Strings => vec![strings(self.files(1_000_000))],
+            Fixture::Hours => vec![by_hour(self.today * 24 - 24 - HOURS, self.files(20))],
+            Fixture::Tuples => {
+                let days = DAYS_OF_A_REQUEST * REQUESTS;
+                vec![by_day_and_kind(self.oldest_day(days), days, self.files(100))]
+            }
+            Fixture::Days(days) => {
+                let oldest = self.oldest_day(days);
+                let (newest, files) = (oldest + days - 1, self.files(1_000));
+                let rows =
+                    "select d, array[d::text], {files} from generate_series({oldest}, {newest}) d";
+                let rows = rows
+                    .replace("{files}", &files.to_string())
+                    .replace("{oldest}", &oldest.to_string())
+                    .replace("{newest}", &newest.to_string());
+                vec![by_day(SUBJECT, rows)]
+            }
+        }
+    }
+}
+
+fn columns() -> Vec<Column> {
+    vec![Column::new(DAY_COLUMN, "timestamptz"), Column::new("kind", "string")]
+}
+
+fn by_day(name: &'static str, tuples: String) -> TableOf {
+    TableOf { name, columns: columns(), spec: vec![Field::day(DAY_COLUMN)], tuples }
+}
+
+fn by_hour(oldest: i64, files: i64) -> TableOf {
+    let newest = oldest + HOURS - 1;
+    TableOf {
+        name: SUBJECT,
+        columns: columns(),
+        spec: vec![Field::hour(DAY_COLUMN)],
+        tuples: format!(
+            "select h / 24.0, array[h::text], {files} from generate_series({oldest}, {newest}) h"
+        ),
+    }
+}
+
+fn by_day_and_kind(oldest: i64, days: i64, files: i64) -> TableOf {
+    let newest = oldest + days - 1;
+    TableOf {
+        name: SUBJECT,
+        columns: columns(),
+        spec: vec![Field::day(DAY_COLUMN), Field::identity("kind")],
+        tuples: format!(
+            "select d, array[d::text, 'kind ' || k], {files}
+             from generate_series({oldest}, {newest}) d, generate_series(1, {KINDS}) k"
+        ),
+    }
+}
+
+/// One file for each of many texts, none of which is a day.
+fn strings(count: i64) -> TableOf {
+    TableOf {
+        name: "sessions",
+        columns: columns(),
+        spec: vec![Field::identity("kind")],
+        tuples: format!(
+            "select random(), array[md5(n::text)], 1 from generate_series(1, {count}) n"
+        ),
+    }
+}
