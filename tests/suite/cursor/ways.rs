@@ -200,3 +200,34 @@ async fn timestamps_and_dates_as_they_are_written_expire_one_by_one() -> Result<
     }
     Ok(())
 }
+
+#[tokio::test]
+async fn a_server_without_the_lookup_index_is_told_of_once() -> Result<()> {
+    let scene = Scene::new(&[Field::day("at")]).await?;
+    let other = scene.database.table(&scene.catalog, "other", &[Field::day("at")]).await?;
+    scene.database.govern(&other, "at", "7d").await?;
+    scene.table.append(vec![NewFile::of(["18000"])]).await?;
+    assert_eq!(scene.database.ran(&["sweep"]).await?.events("lookup_index_missing").len(), 0);
+
+    scene.database.lake.downgrade(22).await?;
+    scene.table.append(vec![NewFile::of(["18000"])]).await?;
+    let ran = scene.database.ran(&["sweep"]).await?;
+    assert_eq!(ran.events("drop_committed").len(), 1, "{ran:?}");
+    assert_eq!(ran.events("table_finished").len(), 2, "{ran:?}");
+    let told = ran.events("lookup_index_missing");
+    assert_eq!(told.len(), 1, "{ran:?}");
+    let statement = told[0]["statement"].as_str().unwrap_or_default();
+    scene.database.sql(statement).await?;
+    let after = scene.database.ran(&["sweep"]).await?;
+    assert_eq!((after.code, after.events("lookup_index_missing").len()), (0, 0));
+    // As V23 builds it.
+    let built = "SELECT indexdef FROM pg_indexes WHERE indexname = 'hog_file_partition_value_lookup'";
+    assert_eq!(
+        scene.database.text(built).await?.as_deref(),
+        Some(
+            "CREATE INDEX hog_file_partition_value_lookup ON public.hog_file_partition_value \
+             USING btree (catalog_id, key_index, value, data_file_id)"
+        )
+    );
+    Ok(())
+}
