@@ -28,16 +28,18 @@ pub struct Plan {
 
 impl Plan {
     /// Completes a list of files that was found after the counter was read: finds their vectors, and
-    /// has the pages of both in the server's memory.
+    /// has the pages of both in the server's memory. `with_vector` are the files that may have a
+    /// vector; one that is registered from here on has an id at or above the counter.
     pub async fn of_files(
         connection: &mut PgConnection,
         catalog_id: i64,
         mut files: Vec<(i64, i32)>,
+        with_vector: &[(i64, i32)],
         counter: i64,
     ) -> sqlx::Result<Self> {
         files.sort_unstable();
         files.dedup();
-        let vectors = live_vectors(connection, catalog_id, &files).await?;
+        let vectors = live_vectors(connection, catalog_id, with_vector).await?;
         warm(connection, catalog_id, &files, &vectors).await?;
         Ok(Plan { files, vectors, counter })
     }
@@ -73,7 +75,8 @@ impl Plan {
             .await?;
             files.extend(newer);
         }
-        Self::of_files(connection, table.catalog_id, files, counter).await.map(Some)
+        let all = files.clone();
+        Self::of_files(connection, table.catalog_id, files, &all, counter).await.map(Some)
     }
 }
 

@@ -159,19 +159,22 @@ impl Execution<'_> {
             self.check_size(live)?;
             return Ok(Plan { files: Vec::new(), vectors: Vec::new(), counter });
         };
-        let (mut found, mut files) = (0_i64, Vec::new());
+        let (mut found, mut files, mut with_vector) = (0_i64, Vec::new(), Vec::new());
         let search = Search { catalog_id, table_id, tuples, lead, from_id: 0 };
         visit(connection, &search, |file| {
             found += 1;
             if found <= self.bounds.max_files {
                 files.push((file.data_file_id, file.tuple_no));
             }
+            if found <= self.bounds.max_files && file.has_vector {
+                with_vector.push((file.data_file_id, file.tuple_no));
+            }
             ControlFlow::Continue(())
         })
         .await
         .map_err(internal)?;
         self.check_size(found)?;
-        Plan::of_files(connection, catalog_id, files, counter).await.map_err(internal)
+        Plan::of_files(connection, catalog_id, files, &with_vector, counter).await.map_err(internal)
     }
 
     /// Takes the commit lock, works under it, commits or rolls back.
