@@ -221,7 +221,8 @@ async fn a_server_without_the_lookup_index_is_told_of_once() -> Result<()> {
     let after = scene.database.ran(&["sweep"]).await?;
     assert_eq!((after.code, after.events("lookup_index_missing").len()), (0, 0));
     // As V23 builds it.
-    let built = "SELECT indexdef FROM pg_indexes WHERE indexname = 'hog_file_partition_value_lookup'";
+    let built =
+        "SELECT indexdef FROM pg_indexes WHERE indexname = 'hog_file_partition_value_lookup'";
     assert_eq!(
         scene.database.text(built).await?.as_deref(),
         Some(
