@@ -40,8 +40,27 @@ pub async fn drop_tuples(
     request: &DropRequest<'_>,
     limits: &Limits,
 ) -> Attempt {
+    attempt(connection, request, limits, true).await
+}
+
+/// As [`drop_tuples`], but reads no page for the sake of the write: only to measure what that is
+/// good for.
+pub async fn drop_tuples_unwarmed(
+    connection: &mut PgConnection,
+    request: &DropRequest<'_>,
+    limits: &Limits,
+) -> Attempt {
+    attempt(connection, request, limits, false).await
+}
+
+async fn attempt(
+    connection: &mut PgConnection,
+    request: &DropRequest<'_>,
+    limits: &Limits,
+    is_warmed: bool,
+) -> Attempt {
     let mut times = Times::default();
-    let result = try_past_busy_rows(connection, request, limits, &mut times).await;
+    let result = try_past_busy_rows(connection, request, limits, is_warmed, &mut times).await;
     Attempt { result, lock_wait: times.wait, lock_hold: times.hold }
 }
 
@@ -57,6 +76,7 @@ async fn try_past_busy_rows(
     connection: &mut PgConnection,
     request: &DropRequest<'_>,
     limits: &Limits,
+    is_warmed: bool,
     times: &mut Times,
 ) -> Result<DropOutcome, DropError> {
     for past_busy in 0..=TRIES_PAST_BUSY_ROWS {
@@ -64,6 +84,9 @@ async fn try_past_busy_rows(
         let Some(plan) = Plan::of_request(connection, request, busy_first).await? else {
             return Ok(DropOutcome::Refused(Refusal::Gone));
         };
+        if is_warmed {
+            plan.warm(connection, request.table.catalog_id).await?;
+        }
         let drop_id = Uuid::new_v4();
         match try_once(connection, request, limits, &plan, drop_id, busy_first, times).await? {
             Tried::RowsLocked => {}

@@ -10,7 +10,7 @@ pub mod plan;
 pub mod request;
 pub mod warm;
 
-pub use commit::drop_tuples;
+pub use commit::{drop_tuples, drop_tuples_unwarmed};
 pub use request::{
     Attempt, DropError, DropOutcome, DropRequest, Limits, PolicyGuard, Receipt, Refusal,
 };

@@ -27,8 +27,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Completes a list of files that was found after the counter was read: finds their vectors, and
-    /// has the pages of both in the server's memory. `with_vector` are the files that may have a
+    /// Completes a list of files that was found after the counter was read: finds their vectors.
+    /// `with_vector` are the files that may have a
     /// vector; one that is registered from here on has an id at or above the counter.
     pub async fn of_files(
         connection: &mut PgConnection,
@@ -40,8 +40,12 @@ impl Plan {
         files.sort_unstable();
         files.dedup();
         let vectors = live_vectors(connection, catalog_id, with_vector).await?;
-        warm(connection, catalog_id, &files, &vectors).await?;
         Ok(Plan { files, vectors, counter })
+    }
+
+    /// Has the pages that the write will touch in the server's memory, as [`warm`] says.
+    pub async fn warm(&self, connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
+        warm(connection, catalog_id, &self.files, &self.vectors).await.map(|_| ())
     }
 
     /// Finds what a request is about, without any lock, and has every statement parsed that is sent

@@ -174,7 +174,11 @@ impl Execution<'_> {
         .await
         .map_err(internal)?;
         self.check_size(found)?;
-        Plan::of_files(connection, catalog_id, files, &with_vector, counter).await.map_err(internal)
+        let plan = Plan::of_files(connection, catalog_id, files, &with_vector, counter)
+            .await
+            .map_err(internal)?;
+        plan.warm(connection, catalog_id).await.map_err(internal)?;
+        Ok(plan)
     }
 
     /// Takes the commit lock, works under it, commits or rolls back.

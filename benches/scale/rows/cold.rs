@@ -6,9 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use tailrace::demo::server::StopMode;
-use tailrace::drop::Limits;
 
-use super::hold::{drop_days, many_file_days, texts};
+use super::hold::{Days, drop_days, many_file_days, texts};
 use super::{Measured, spread};
 use crate::bench::Bench;
 use crate::finding::{Finding, Verdict, grouped};
@@ -28,15 +27,15 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     let mut rounds = Vec::new();
     let mut days = many_file_days(bench);
     for _ in 0..2 * bench.scale.times(PAIRS) {
-        let two_days: Vec<i64> = days.by_ref().take(2).collect();
-        let files = db.file_ids(&table, &texts(&two_days)).await?.len() as i64;
-        rounds.push((two_days, files));
+        let days: Vec<i64> = days.by_ref().take(2).collect();
+        let files = db.file_ids(&table, &texts(&days)).await?.len() as i64;
+        rounds.push(Days { days, files });
     }
     db.leave().await;
 
     let (mut warmed, mut unwarmed) = (Sample::default(), Sample::default());
     let mut refusal = None;
-    for (round, (two_days, files)) in rounds.iter().enumerate() {
+    for (round, days) in rounds.iter().enumerate() {
         bench.server.stop(StopMode::Fast).await?;
         let forgotten = forget(bench.server.folder());
         bench.server.restart(StopMode::Fast).await?;
@@ -44,20 +43,18 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
             refusal = Some(format!("{error:#}"));
             break;
         }
-        let (limits, holds) = match round % 2 {
-            0 => (limits, &mut warmed),
-            _ => (without_warming(limits), &mut unwarmed),
-        };
+        let is_warmed = round % 2 == 0;
+        let holds = if is_warmed { &mut warmed } else { &mut unwarmed };
         let db = bench.open(&name)?;
         let mut session = db.database().session().await?;
-        holds.push_time(drop_days(&mut session, &table, two_days, &limits, *files).await?);
+        holds.push_time(drop_days(&mut session, &table, days, &limits, is_warmed).await?);
         sqlx::Connection::close(session).await?;
         db.leave().await;
     }
     let db = bench.open(&name)?;
     bench.remove(db).await?;
 
-    let files = rounds.first().map_or(0, |(_, files)| *files);
+    let files = rounds.first().map_or(0, |days| days.files);
     let what =
         format!("the same, {} files, pages cold, against planning without warming", grouped(files));
     let goal = "at least 3 times shorter";
@@ -83,11 +80,6 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
             },
         }],
     })
-}
-
-/// The same drop, whose planning reads no page for the sake of the write.
-fn without_warming(limits: Limits) -> Limits {
-    limits
 }
 
 /// Has the operating system write and forget all that it has of the files below a folder.

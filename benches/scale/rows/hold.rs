@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use sqlx::PgConnection;
 use tailrace::catalog::discovery::TupleOfSpec;
 use tailrace::catalog::tables::TableIdentity;
-use tailrace::drop::{DropOutcome, DropRequest, Limits, drop_tuples};
+use tailrace::drop::{DropOutcome, DropRequest, Limits, drop_tuples, drop_tuples_unwarmed};
 use tailrace::window::StoredTuple;
 
 use super::{Measured, spread};
@@ -33,13 +33,13 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     for pair in 0..=bench.scale.times(PAIRS) {
         // Whoever goes first may pay for something, so they take turns.
         for ours in [pair % 2 == 0, pair % 2 != 0] {
-            let two_days: Vec<i64> = days.by_ref().take(2).collect();
-            let ids = db.file_ids(&table, &texts(&two_days)).await?;
+            let days: Vec<i64> = days.by_ref().take(2).collect();
+            let ids = db.file_ids(&table, &texts(&days)).await?;
             files = ids.len() as i64;
             bare::checkpoint(&mut session).await?;
             let before = bare::wal(&mut session).await?;
             let took = if ours {
-                drop_days(&mut session, &table, &two_days, &limits, files).await?
+                drop_days(&mut session, &table, &Days { days, files }, &limits, true).await?
             } else {
                 bare::end_files(&mut session, table.catalog_id, &ids).await?
             };
@@ -105,14 +105,20 @@ pub fn texts(days: &[i64]) -> Vec<String> {
     days.iter().map(i64::to_string).collect()
 }
 
-/// Drops whole days as a pass does, and returns how long the lock was held. They must have exactly
-/// so many files.
+/// Whole days, and how many files they have exactly.
+pub struct Days {
+    pub days: Vec<i64>,
+    pub files: i64,
+}
+
+/// Drops them as a pass does, and returns how long the lock was held. Their pages are read before,
+/// if they are to be warmed.
 pub async fn drop_days(
     session: &mut PgConnection,
     table: &TableIdentity,
-    days: &[i64],
+    Days { days, files }: &Days,
     limits: &Limits,
-    files: i64,
+    is_warmed: bool,
 ) -> Result<Duration> {
     let tuples: Vec<_> = texts(days)
         .into_iter()
@@ -134,10 +140,13 @@ pub async fn drop_days(
         author: "benchmark",
         message: "benchmark",
     };
-    let attempt = drop_tuples(session, &request, limits).await;
+    let attempt = match is_warmed {
+        true => drop_tuples(session, &request, limits).await,
+        false => drop_tuples_unwarmed(session, &request, limits).await,
+    };
     match attempt.result.context("the drop")? {
         DropOutcome::Dropped(receipt) => {
-            ensure!(receipt.counts.files == files, "{receipt:?}, not {files} files");
+            ensure!(receipt.counts.files == *files, "{receipt:?}, not {files} files");
             Ok(attempt.lock_hold)
         }
         other => bail!("the drop ended with {other:?}"),
