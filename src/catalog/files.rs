@@ -57,7 +57,11 @@ pub async fn files_of(
                        where a.catalog_id = f.catalog_id and a.data_file_id = f.data_file_id))
                     as tuple_no
              from hits h
-             join hog_data_file f on f.catalog_id = $1 and f.data_file_id = h.data_file_id
+             -- Each by its key: joined, all live files of the table might be read instead.
+             cross join lateral (
+               select catalog_id, data_file_id, table_id, spec_id, end_snapshot
+               from hog_data_file
+               where catalog_id = $1 and data_file_id = h.data_file_id offset 0) as f
              where f.table_id = $2 and f.end_snapshot is null
            )
            select data_file_id, tuple_no::int as "tuple_no!" from files
@@ -90,14 +94,17 @@ pub async fn count_files(
     let (ids, numbers): (Vec<i64>, Vec<i32>) = files.into_iter().unzip();
     let rows = sqlx::query!(
         r#"select p.tuple_no as "tuple_no!", count(*) as "files!",
-                  count(d.data_file_id) as "delete_files!",
+                  count(d.delete_file_id) as "delete_files!",
                   sum(f.record_count)::bigint as "records!",
                   sum(f.file_size_bytes)::bigint as "bytes!"
            from unnest($2::bigint[], $3::int[]) as p (data_file_id, tuple_no)
-           join hog_data_file f on f.catalog_id = $1 and f.data_file_id = p.data_file_id
-           left join hog_delete_file d
-             on d.catalog_id = f.catalog_id and d.data_file_id = f.data_file_id
-            and d.end_snapshot is null
+           cross join lateral (
+             select record_count, file_size_bytes, end_snapshot from hog_data_file
+             where catalog_id = $1 and data_file_id = p.data_file_id offset 0) as f
+           left join lateral (
+             select delete_file_id, end_snapshot from hog_delete_file
+             where catalog_id = $1 and data_file_id = p.data_file_id offset 0) as d
+             on d.end_snapshot is null
            where f.end_snapshot is null
            group by p.tuple_no order by p.tuple_no"#,
         catalog_id,
