@@ -8,6 +8,7 @@ mod http;
 mod installation;
 mod lake;
 mod pass;
+mod plans;
 mod policy;
 mod python;
 mod races;
