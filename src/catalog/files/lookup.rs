@@ -69,10 +69,11 @@ pub async fn by_leads(
                  offset 0) as e
                left join lateral (
                  select d.data_file_id, d.spec_id, d.record_count, d.file_size_bytes,
-                        exists (select from hog_delete_file x
-                                where x.catalog_id = d.catalog_id
-                                  and x.data_file_id = d.data_file_id
-                                  and x.end_snapshot is null) as has_vector,
+                        exists (select from (
+                                  select end_snapshot from hog_delete_file
+                                  where catalog_id = $1 and data_file_id = d.data_file_id
+                                  offset 0) as x
+                                where x.end_snapshot is null) as has_vector,
                         array(select a.key_index || coalesce(':' || a.value, '')
                               from hog_file_partition_value a
                               where a.catalog_id = d.catalog_id
