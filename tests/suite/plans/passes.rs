@@ -112,6 +112,23 @@ async fn one_after_another(statistics: Statistics, planned: Planned) -> Result<(
         ],
     );
 
+    // One day that was skipped: as many entries as it has.
+    let skipped =
+        format!("UPDATE tailrace.sweep_cursor SET skipped = '{{\"0\": [\"{}\"]}}'", old());
+    crowd.database.sql(&skipped).await?;
+    assert_eq!(ended(&pass(&database, &usual).await?), IDLE);
+    let entries = 2 * (210 + 62);
+    assert_keeps_to(
+        "skipped",
+        &watch.take()?,
+        &[
+            clock,
+            by("entries of texts", &[(LOOKUP, entries)]),
+            by("live since", &[(LIVE_OR_FEED, 0)]),
+            by("files with texts", &[(LOOKUP, entries), (FILE_KEY, entries)]),
+        ],
+    );
+
     // A row that somebody has locked is found among those of its drop.
     crowd.raw.append(vec![NewFile::of([old(), "kind 0".to_owned()]).pending(); 2]).await?;
     crowd.raw.append(vec![NewFile::of([days_ago(*EXPIRED.end()), "kind 0".to_owned()])]).await?;
