@@ -110,6 +110,9 @@ pub async fn note_names(connection: &mut PgConnection, catalog_id: i64) -> sqlx:
 ///
 /// So it is after the catalog alone was restored to a time before. The snapshot's id will be used
 /// again, and the rows that end in it then are not the drop's.
+///
+/// Each snapshot is looked up by itself: without `offset 0` the planner would rather read all
+/// changes of the catalog into a table of its own.
 pub async fn note_undone(
     connection: &mut PgConnection,
     catalog_id: i64,
@@ -127,7 +130,7 @@ pub async fn note_undone(
                         and not exists (select from hog_snapshot_change x
                                         where x.catalog_id = $1 and x.object_id = k.table_id
                                           and x.kind = 'table_deleted_from'
-                                          and x.snapshot_id = k.snapshot_id))) as unknown
+                                          and x.snapshot_id = k.snapshot_id offset 0))) as unknown
            where h.catalog_id = $1 and h.snapshot_id = unknown.snapshot_id
              and h.purged_seen_at is null and h.undone_seen_at is null"#,
         catalog_id,

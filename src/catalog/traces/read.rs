@@ -53,7 +53,9 @@ pub struct Consumer {
     pub updated_at: UtcInstant,
 }
 
-/// Reads the rules; `None` if the catalog is gone. Only the lowest ten consumers are read.
+/// Reads the rules; `None` if the catalog is gone. Only the lowest ten consumers are read, from the
+/// beginning of hog_consumer_offset_retention_floor (catalog_id, committed_snapshot); their tables
+/// are looked up one by one (`offset 0`), for a join would compare each with every table.
 pub async fn floor_rules(
     connection: &mut PgConnection,
     catalog_id: i64,
@@ -75,7 +77,8 @@ pub async fn floor_rules(
            from hog_consumer_offset o
            where catalog_id = $1 and $2
              and exists (select from hog_table t
-                         where t.catalog_id = o.catalog_id and t.table_uuid = o.table_uuid)
+                         where t.catalog_id = o.catalog_id and t.table_uuid = o.table_uuid
+                         offset 0)
            order by committed_snapshot, consumer_id limit $3"#,
         catalog_id,
         catalog.consumer_floor,
@@ -227,6 +230,7 @@ pub struct Noted {
 }
 
 /// Reads these drops, the newest first. Drops that were purged from the history are left out.
+/// (`offset 0` is as in [`super::note_undone`].)
 pub async fn drops(
     connection: &mut PgConnection,
     catalog_id: i64,
@@ -247,16 +251,16 @@ pub async fn drops(
                         or exists (select from hog_snapshot_change x
                                    where x.catalog_id = $1 and x.object_id = h.table_id
                                      and x.kind = 'table_deleted_from'
-                                     and x.snapshot_id = h.snapshot_id))) as "is_known!",
+                                     and x.snapshot_id = h.snapshot_id offset 0))) as "is_known!",
                   coalesce((
                     select n.name || '.' || v.name
-                    from hog_table t
-                    join hog_table_version v on v.catalog_id = t.catalog_id
-                     and v.table_id = t.table_id and v.end_snapshot is null
+                    from hog_table_version v
                     join hog_namespace n
                       on n.catalog_id = v.catalog_id and n.namespace_id = v.namespace_id
-                    where t.catalog_id = $1 and t.table_id = h.table_id
-                      and t.table_uuid = h.table_uuid), h.table_name) as "table"
+                    join hog_table t on t.catalog_id = v.catalog_id and t.table_id = v.table_id
+                    where v.catalog_id = h.catalog_id and v.table_id = h.table_id
+                      and t.table_uuid = h.table_uuid
+                    order by v.begin_snapshot desc limit 1), h.table_name) as "table"
            from tailrace.drop_history h
            join hog_catalog c on c.catalog_id = h.catalog_id
            where h.catalog_id = $1 and h.snapshot_id = any ($2)
