@@ -58,6 +58,10 @@ events! {
     info PASS_FINISHED = "pass_finished";
     /// Old rows of ours were not purged.
     warn PURGE_FAILED = "purge_failed";
+    /// How far drops have come could not be noted.
+    warn TRACE_FAILED = "trace_failed";
+    /// The catalog does not know drops of ours.
+    error DROPS_UNDONE = "drops_undone";
     /// A pass could not go through.
     error PASS_FAILED = "pass_failed";
     /// Another daemon works on a catalog.

@@ -15,6 +15,8 @@
 //! | [`demo`] | a private Postgres with a hoglake catalog, and stand-ins for the server's loops |
 //! | [`installation`] | our own schema: migrations, and the check that it fits |
 //! | [`sweep`] | one pass: lease, cursor, look-ups, batches, commits, pace, report |
+//! | [`sweep`] | one pass: lease, plan, batches, pace, report |
+//! | [`mod@trace`] | what became of each drop, noted by passes and read |
 //! | [`feed`] | a table's changes between two snapshots, ended files included |
 //! | [`explicit`] | the explicit drop of enumerated tuples, and truncate: guards, receipts |
 //! | [`mod@drop`] | the shared drop-commit: guards, commit, receipt |
@@ -44,6 +46,7 @@ pub mod policy;
 pub mod scheduler;
 pub mod sweep;
 pub mod telemetry;
+pub mod trace;
 pub mod transform;
 pub mod turn;
 pub mod window;

@@ -22,6 +22,7 @@ pub mod shape;
 pub mod tables;
 pub mod tail;
 pub mod texts;
+pub mod traces;
 pub mod vectors;
 pub mod walk;
 pub mod warm;

@@ -10,8 +10,12 @@ use super::receipts;
 const BATCH: i64 = 1_000;
 const BATCHES: usize = 20;
 
-/// Purges rows that name a table or a catalog which is gone, history older than
-/// `history_keep`, and receipts older than `receipt_keep`.
+/// Purges rows that name a table or a catalog which is gone, drops that are gone (or undone) for
+/// longer than `history_keep`, and receipts older than `receipt_keep`.
+///
+/// A drop stays in the history, however old, until it is gone: so it can be told of any data that
+/// is still somewhere. Of a catalog that is no more nothing will ever be told, and age alone counts.
+/// Which catalogs have a history is asked of its key in steps, for it may be long.
 ///
 /// A table that was replaced keeps its rows until the server has retired it: they mean nothing
 /// by then, but tell that a policy was left behind. (`replaced_table_id` is read through
@@ -61,7 +65,26 @@ pub async fn purge(
     .await?;
     sqlx::query!(
         r#"delete from tailrace.drop_history
-           where dropped_at < clock_timestamp() - make_interval(secs => $1)"#,
+           where coalesce(gone_seen_at, undone_seen_at)
+                 < clock_timestamp() - make_interval(secs => $1)"#,
+        history_keep.as_secs_f64()
+    )
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query!(
+        r#"with recursive known as (
+             select min(catalog_id) as catalog_id from tailrace.drop_history
+             union all
+             select (select min(h.catalog_id) from tailrace.drop_history h
+                     where h.catalog_id > k.catalog_id)
+             from known k where k.catalog_id is not null
+           )
+           delete from tailrace.drop_history
+           where catalog_id = any (array (
+                   select k.catalog_id from known k
+                   where not exists (select from hog_catalog c
+                                     where c.catalog_id = k.catalog_id)))
+             and dropped_at < clock_timestamp() - make_interval(secs => $1)"#,
         history_keep.as_secs_f64()
     )
     .execute(&mut *connection)

@@ -10,6 +10,7 @@ mod progress;
 mod run;
 pub(crate) mod sweep;
 pub(crate) mod text;
+mod trace;
 
 use std::io;
 use std::path::PathBuf;
@@ -62,6 +63,8 @@ enum Command {
     Policy(policy::PolicyCommand),
     /// Drop an enumerated list of partitions in one commit.
     Drop(drop::DropArgs),
+    /// Show what became of each drop: kept, purged, queued or gone, since when, and why not yet.
+    Trace(trace::TraceArgs),
     /// Bring tailrace's own schema up to date.
     Migrate,
     /// Tell whether the daemon on this host is alive, for probes. Never asks the database.
@@ -163,6 +166,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Sweep(args) => sweep::run(&config, &args).await,
         Command::Plan(args) => plan::run(&config, &args).await,
         Command::Drop(args) => drop::run(&config, &args).await,
+        Command::Trace(args) => trace::run(&config, &args).await,
         Command::Policy(command) => policy::run(&config, &command).await,
         Command::Migrate => migrate::run(&config).await,
         Command::Health => health::run(&config),

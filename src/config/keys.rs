@@ -163,7 +163,8 @@ settings! {
 
     /// What is remembered of past drops.
     History = "history" {
-        /// How long. It is what tells of a drop whose answer was lost.
+        /// How long after the last object of a drop was seen gone. Before that none is forgotten:
+        /// it is what tells where dropped data is, and of a drop whose answer was lost.
         keep: Span<DAY, { 3650 * DAY }> = Default("90d"),
     }
 

@@ -9,7 +9,7 @@
 //! | [`failure`] | what goes wrong, as hoglake's clients know it |
 //! | [`extract`] | paths, queries and bodies, each refused in that shape |
 //! | [`state`], [`sessions`], [`passes`] | what requests share: database sessions, drops, passes |
-//! | [`drops`], [`changes`], [`policies`], [`maintenance`], [`probes`] | the handlers |
+//! | [`drops`], [`drops_trace`], [`changes`], [`policies`], [`maintenance`], [`probes`] | the handlers |
 //!
 //! A slow or huge client harms nobody else: heads, bodies and answers have timeouts, bodies a
 //! size, and connections, database sessions and drops a number. Whatever holds a session runs in
@@ -18,6 +18,7 @@
 pub mod browser;
 pub mod changes;
 pub mod drops;
+pub mod drops_trace;
 pub mod extract;
 pub mod failure;
 pub mod maintenance;

@@ -16,7 +16,7 @@ use utoipa_axum::routes;
 use super::failure::{Failure, of_panic};
 use super::observe::observe;
 use super::state::State;
-use super::{changes, drops, maintenance, policies, probes};
+use super::{changes, drops, drops_trace, maintenance, policies, probes};
 
 /// What went wrong. Some codes come with more fields.
 #[derive(Debug, Serialize, ToSchema)]
@@ -67,6 +67,7 @@ fn api() -> OpenApiRouter<Arc<State>> {
         .routes(routes!(changes::get_changes))
         .routes(routes!(policies::get_policy, policies::put_policy, policies::delete_policy))
         .routes(routes!(policies::get_plan))
+        .routes(routes!(drops_trace::get_drops))
         .routes(routes!(maintenance::start_pass))
         .routes(routes!(maintenance::get_pass))
         .routes(routes!(probes::livez))

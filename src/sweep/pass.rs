@@ -21,6 +21,7 @@ use crate::catalog::purge::purge;
 use crate::catalog::tables::catalogs;
 use crate::events;
 use crate::instant::UtcInstant;
+use crate::trace::advance;
 
 /// Runs one pass that shares nothing with another: see [`run_paced_pass`].
 ///
@@ -72,6 +73,14 @@ pub async fn run_paced_pass(
             .await;
     if let Err(error) = purged {
         tracing::warn!(event = events::PURGE_FAILED, %error, "Old rows of ours were not purged");
+    }
+    // Nor that it could not be noted what became of earlier drops.
+    if let Err(error) = within(PREPARATION, advance(&mut control, now)).await {
+        tracing::warn!(
+            event = events::TRACE_FAILED,
+            %error,
+            "How far drops have come was not noted"
+        );
     }
     close(control).await;
 

@@ -19,3 +19,4 @@ mod races;
 mod server;
 mod standins;
 mod support;
+mod trace;

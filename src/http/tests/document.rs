@@ -40,6 +40,7 @@ async fn every_path_of_the_document_is_there_with_and_without_the_version() {
         format!("GET {table}/changes"),
         format!("DELETE {table}/partition-retention"),
         format!("GET {table}/partition-retention"),
+        format!("GET {table}/partition-retention/drops"),
         format!("GET {table}/partition-retention/plan"),
         format!("PUT {table}/partition-retention"),
         format!("POST {table}/partitions/drop"),

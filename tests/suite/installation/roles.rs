@@ -12,7 +12,7 @@ use crate::support::governed::Ran;
 use crate::support::program::settings;
 
 /// The rights of the role that runs the daemon and its commands, after another has migrated.
-const RUNTIME: [(&str, &str); 27] = [
+const RUNTIME: [(&str, &str); 30] = [
     ("USAGE", "SCHEMA public"),
     ("SELECT", "hog_catalog"),
     ("UPDATE (last_snapshot_id, schema_version)", "hog_catalog"),
@@ -40,7 +40,16 @@ const RUNTIME: [(&str, &str); 27] = [
     ("SELECT, DELETE", "tailrace.drop_receipt"),
     ("SELECT, INSERT, UPDATE, DELETE", "tailrace.sweep_state"),
     ("SELECT, INSERT, UPDATE, DELETE", "tailrace.sweep_cursor"),
+    (
+        "UPDATE (table_name, purged_seen_at, last_removal_id, gone_seen_at, undone_seen_at)",
+        "tailrace.drop_history",
+    ),
+    ("SELECT", "hog_snapshot_change"),
+    ("SELECT", "hog_file_removal"),
 ];
+
+/// What `tailrace trace` needs beside.
+const TRACE: (&str, &str) = ("SELECT", "hog_consumer_offset");
 
 /// A role that may log in and nothing else; roles are the server's, so the name is the test's.
 struct Role<'a> {
@@ -104,6 +113,7 @@ async fn these_grants_are_enough_for_every_command() -> Result<()> {
     table.set_property("partition_retention", Some(r#"{"field":"at","keep":"30000d"}"#)).await?;
     let role = Role::new(&database).await?;
     role.grant_all().await?;
+    role.change("GRANT", TRACE).await?;
     for (args, code) in [
         (vec!["migrate"], 0),
         (vec!["sweep"], 0),
@@ -113,6 +123,7 @@ async fn these_grants_are_enough_for_every_command() -> Result<()> {
         (vec!["policy", "get", "lake", "events.raw"], 0),
         (vec!["plan"], 0),
         (vec!["sweep", "--output", "json"], 0),
+        (vec!["trace", "lake", "events.raw"], 0),
         (vec!["policy", "unset", "lake", "events.raw"], 1),
         (vec!["policy", "unset", "lake", "events.raw", "--yes"], 0),
     ] {
@@ -218,7 +229,7 @@ async fn a_role_without_create_migrates_what_is_up_to_date() -> Result<()> {
     let ran = role.ran(&["migrate"]).await?;
     assert_eq!(
         (ran.code, ran.out.as_str()),
-        (0, "The schema tailrace is up to date (version 3)\n")
+        (0, "The schema tailrace is up to date (version 5)\n")
     );
     role.end().await?;
 

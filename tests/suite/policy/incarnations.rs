@@ -124,10 +124,13 @@ async fn old_history_is_purged() -> Result<()> {
     database.sweep().await?;
     database
         .sql(
-            "UPDATE tailrace.drop_history SET dropped_at = clock_timestamp() - interval '90 days 1 s'
-              WHERE snapshot_id = (SELECT min(snapshot_id) FROM tailrace.drop_history);
-             UPDATE tailrace.drop_history SET dropped_at = clock_timestamp() - interval '89 days'
-              WHERE snapshot_id = (SELECT max(snapshot_id) FROM tailrace.drop_history)",
+            "UPDATE tailrace.drop_history h
+                SET dropped_at = o.at, purged_seen_at = o.at, last_removal_id = 0, gone_seen_at = o.at
+               FROM (SELECT h.snapshot_id, clock_timestamp() - CASE snapshot_id
+                              WHEN min(snapshot_id) OVER () THEN interval '90 days 1 s'
+                              ELSE interval '89 days' END AS at
+                       FROM tailrace.drop_history h) o
+              WHERE h.snapshot_id = o.snapshot_id",
         )
         .await?;
     let head = table.catalog.head().await?;

@@ -130,9 +130,14 @@ async fn a_pass_waits_for_another_writer_of_our_rows_and_goes_on() -> Result<()>
     for default in &DEFAULTS[..2] {
         let scene = Scene::new(&[0, 8, 9]).await?;
         assert_eq!(scene.sweep().await?.outcome, Outcome::Dropped);
-        sqlx::query("UPDATE tailrace.drop_history SET dropped_at = now() - interval '1 year'")
-            .execute(&scene.database.pool)
-            .await?;
+        sqlx::query(
+            "UPDATE tailrace.drop_history
+                SET dropped_at = now() - interval '1 year', last_removal_id = 0,
+                    purged_seen_at = now() - interval '1 year',
+                    gone_seen_at = now() - interval '1 year'",
+        )
+        .execute(&scene.database.pool)
+        .await?;
         scene.table.append(vec![file(8)]).await?;
         let database = as_role(&scene, *default).await?;
         let (settings, scope, stop) = (patient(), Scope::default(), CancellationToken::new());

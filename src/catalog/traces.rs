@@ -1,0 +1,243 @@
+//! What became of our drops: how it is noted (here), and how it is read ([`read`]).
+//!
+//! A drop ends rows; the server's expiry deletes them once the floor has passed, and queues their
+//! paths; its cleanup deletes the objects. Nothing in a queue row says which drop it comes from, so
+//! two moments are noted, and why they are enough is this:
+//! - **No row is left.** Only the drop's own snapshot S ended files at S, so the drop's rows are
+//!   those with `end_snapshot = S`, and none is ever added. Its vectors hang on its files and go
+//!   before or with them (`hog_delete_file` references the file, and deleting one cascades): where
+//!   no file is left, no vector is.
+//! - **The mark.** The purge deletes a row and queues its path in one transaction. A statement that
+//!   finds no row has thus a snapshot with all of the drop's queue rows in it, and so has every
+//!   later one. The highest undrained id that a later statement sees is the mark: the drop's
+//!   undrained rows are all at or below it. Its drained ones, whether or not the server still
+//!   keeps them, need no mark, for their objects are gone; and if none is undrained, all are gone.
+//! - **Gone.** When no undrained row of the catalog is at or below the mark, none of the drop's is.
+//!   An id is taken before its transaction commits, and a gap may be filled late: a row that
+//!   appears at or below the mark afterwards is another drop's, for ours were all there when the
+//!   mark was read. It may delay what is noted, and can never hasten it.
+//!
+//! So the dates are those at which a pass saw it: never early, late by the distance of two passes.
+
+pub mod queue;
+pub mod read;
+pub mod unindexed;
+
+use sqlx::{Connection, PgConnection, Postgres, Transaction};
+
+use crate::instant::UtcInstant;
+
+/// How many drops of a catalog one pass looks at, the oldest first.
+pub const DROPS: i64 = 1_000;
+
+/// A catalog of whose drops some are not gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenCatalog {
+    /// Its key.
+    pub catalog_id: i64,
+    /// `earliest_snapshot_id`: rows that ended at or below it are no reader's any more.
+    pub floor: i64,
+}
+
+/// Begins a transaction whose statements reach rows by index, whatever the planner believes of the
+/// tables: with old statistics it may take one of ten million files for a small one.
+pub(super) async fn by_index<'c>(
+    connection: &'c mut PgConnection,
+    begin: &'static str,
+) -> sqlx::Result<Transaction<'c, Postgres>> {
+    let mut transaction = connection.begin_with(begin).await?;
+    sqlx::raw_sql(
+        "set local enable_seqscan = off; set local enable_hashjoin = off; \
+         set local enable_mergejoin = off; set local enable_bitmapscan = off",
+    )
+    .execute(&mut *transaction)
+    .await?;
+    Ok(transaction)
+}
+
+/// A transaction to note something in. No lock but those of the rows of our history.
+pub async fn noting(connection: &mut PgConnection) -> sqlx::Result<Transaction<'_, Postgres>> {
+    by_index(connection, "begin isolation level read committed read write").await
+}
+
+/// The catalogs with drops that are not gone.
+pub async fn open_catalogs(connection: &mut PgConnection) -> sqlx::Result<Vec<OpenCatalog>> {
+    sqlx::query_as!(
+        OpenCatalog,
+        r#"select c.catalog_id, c.earliest_snapshot_id as floor
+           from hog_catalog c
+           where exists (select from tailrace.drop_history h
+                         where h.catalog_id = c.catalog_id
+                           and h.purged_seen_at is null and h.undone_seen_at is null)
+              or exists (select from tailrace.drop_history h
+                         where h.catalog_id = c.catalog_id
+                           and h.purged_seen_at is not null and h.gone_seen_at is null)
+           order by c.catalog_id"#
+    )
+    .fetch_all(connection)
+    .await
+}
+
+/// Notes the names of tables beside their drops, among the newest [`DROPS`]: the name that the
+/// catalog knew last, if the table was dropped meanwhile.
+pub async fn note_names(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"update tailrace.drop_history h
+           set table_name = (
+             select n.name || '.' || v.name
+             from hog_table_version v
+             join hog_namespace n
+               on n.catalog_id = v.catalog_id and n.namespace_id = v.namespace_id
+             join hog_table t on t.catalog_id = v.catalog_id and t.table_id = v.table_id
+             where v.catalog_id = h.catalog_id and v.table_id = h.table_id
+               and t.table_uuid = h.table_uuid
+             order by v.begin_snapshot desc limit 1)
+           from (select snapshot_id, table_name from tailrace.drop_history
+                 where catalog_id = $1 and purged_seen_at is null and undone_seen_at is null
+                 order by snapshot_id desc limit $2) as newest
+           where h.catalog_id = $1 and h.snapshot_id = newest.snapshot_id
+             and newest.table_name is null and h.table_name is null"#,
+        catalog_id,
+        DROPS
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Notes drops that the catalog does not know, among the newest [`DROPS`] of which rows may be
+/// left: their snapshot is ahead of the head, or is another's. Returns how many.
+///
+/// So it is after the catalog alone was restored to a time before. The snapshot's id will be used
+/// again, and the rows that end in it then are not the drop's.
+///
+/// Each snapshot is looked up by itself: without `offset 0` the planner would rather read all
+/// changes of the catalog into a table of its own.
+pub async fn note_undone(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    now: UtcInstant,
+) -> sqlx::Result<u64> {
+    let noted = sqlx::query!(
+        r#"update tailrace.drop_history h set undone_seen_at = $3
+           from (select k.snapshot_id from (
+                   select snapshot_id, table_id from tailrace.drop_history
+                   where catalog_id = $1 and purged_seen_at is null and undone_seen_at is null
+                   order by snapshot_id desc limit $2) as k
+                 join hog_catalog c on c.catalog_id = $1
+                 where k.snapshot_id > c.last_snapshot_id
+                    or (k.snapshot_id >= c.earliest_snapshot_id
+                        and not exists (select from hog_snapshot_change x
+                                        where x.catalog_id = $1 and x.object_id = k.table_id
+                                          and x.kind = 'table_deleted_from'
+                                          and x.snapshot_id = k.snapshot_id offset 0))) as unknown
+           where h.catalog_id = $1 and h.snapshot_id = unknown.snapshot_id
+             and h.purged_seen_at is null and h.undone_seen_at is null"#,
+        catalog_id,
+        DROPS,
+        now.to_chrono()
+    )
+    .execute(connection)
+    .await?;
+    Ok(noted.rows_affected())
+}
+
+/// A drop that the floor has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passed {
+    /// Its snapshot.
+    pub snapshot_id: i64,
+    /// Its table.
+    pub table_id: i64,
+}
+
+/// The oldest [`DROPS`] drops at or below the floor of which rows may be left.
+pub async fn passed(
+    connection: &mut PgConnection,
+    catalog: &OpenCatalog,
+) -> sqlx::Result<Vec<Passed>> {
+    sqlx::query_as!(
+        Passed,
+        r#"select snapshot_id, table_id from tailrace.drop_history
+           where catalog_id = $1 and snapshot_id <= $2
+             and purged_seen_at is null and undone_seen_at is null
+           order by snapshot_id limit $3"#,
+        catalog.catalog_id,
+        catalog.floor,
+        DROPS
+    )
+    .fetch_all(connection)
+    .await
+}
+
+/// Which of these snapshots ended no file that still has a row: one look each into
+/// hog_data_file_ended (catalog_id, end_snapshot).
+pub async fn without_rows(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    snapshot_ids: &[i64],
+) -> sqlx::Result<Vec<i64>> {
+    sqlx::query_scalar!(
+        r#"select s.snapshot_id as "snapshot_id!" from unnest($2::bigint[]) as s (snapshot_id)
+           where not exists (select from hog_data_file f
+                             where f.catalog_id = $1 and f.end_snapshot = s.snapshot_id)"#,
+        catalog_id,
+        snapshot_ids
+    )
+    .fetch_all(connection)
+    .await
+}
+
+/// Notes that no row of these drops is left, and the mark (see the module). A statement before
+/// this one must have found that.
+///
+/// The mark is the end of hog_file_removal_drain, the index of what is undrained.
+pub async fn note_purged(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    snapshot_ids: &[i64],
+    now: UtcInstant,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"update tailrace.drop_history
+           set purged_seen_at = $3, last_removal_id = coalesce((
+             select removal_id from hog_file_removal
+             where catalog_id = $1 and drained_at is null
+             order by removal_id desc limit 1), 0)
+           where catalog_id = $1 and snapshot_id = any ($2)
+             and purged_seen_at is null and undone_seen_at is null"#,
+        catalog_id,
+        snapshot_ids,
+        now.to_chrono()
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Notes up to ten times [`DROPS`] drops as gone: those whose mark is below every undrained row of
+/// the catalog's queue.
+pub async fn note_gone(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    now: UtcInstant,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"update tailrace.drop_history h set gone_seen_at = $3
+           from (select snapshot_id from tailrace.drop_history
+                 where catalog_id = $1 and purged_seen_at is not null and gone_seen_at is null
+                   and last_removal_id < coalesce((
+                     select removal_id from hog_file_removal
+                     where catalog_id = $1 and drained_at is null
+                     order by removal_id limit 1), 9223372036854775807)
+                 order by last_removal_id limit $2) as gone
+           where h.catalog_id = $1 and h.snapshot_id = gone.snapshot_id
+             and h.gone_seen_at is null"#,
+        catalog_id,
+        DROPS * 10,
+        now.to_chrono()
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! What became of a table's drops.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State as From;
+use serde::Deserialize;
+use sqlx::PgConnection;
+use utoipa::IntoParams;
+
+use super::drops::TablePath;
+use super::extract::{Named, Params};
+use super::failure::Failure;
+use super::routes::ErrorBody;
+use super::state::State;
+use crate::catalog::tables::catalogs;
+use crate::explicit::call::TableRef;
+use crate::explicit::problem::Problem;
+use crate::trace::{Asked, MOST, TraceReport, trace};
+
+/// How many drops are told where nobody says.
+const TOLD: i64 = 100;
+
+/// The parameters of a question for drops.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct DropsParams {
+    /// At most so many, the newest first: 1 to 1000, 100 if not given.
+    pub limit: Option<i64>,
+    /// Only drops whose snapshot is below this one: `next_before` of the page before.
+    pub before: Option<i64>,
+}
+
+/// What became of the table's drops: retained, purging, queued, gone, since when, and what holds
+/// each up now. A table that is gone answers under the name that it had last.
+#[utoipa::path(
+    get,
+    path = "/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/partition-retention/drops",
+    tag = "drops",
+    params(TablePath, DropsParams),
+    responses(
+        (status = 200, body = TraceReport),
+        (status = "4XX", body = ErrorBody),
+        (status = "5XX", body = ErrorBody),
+    )
+)]
+pub async fn get_drops(
+    From(state): From<Arc<State>>,
+    Named(path): Named<TablePath>,
+    Params(params): Params<DropsParams>,
+) -> Result<Json<TraceReport>, Failure> {
+    let limit = params.limit.unwrap_or(TOLD);
+    if !(1..=MOST).contains(&limit) {
+        let detail = format!("limit is {limit}, not between 1 and {MOST}");
+        return Err(Failure::Problem(Problem::Validation(detail)));
+    }
+    let before = params.before.unwrap_or(i64::MAX);
+    let mut session = state.sessions.open().await?;
+    let work = async move {
+        let told = drops(&mut session.connection, &path.table(), before, limit).await;
+        session.close().await;
+        told
+    };
+    state.carry(work).await.map(Json)
+}
+
+async fn drops(
+    connection: &mut PgConnection,
+    table: &TableRef,
+    before: i64,
+    limit: i64,
+) -> Result<TraceReport, Failure> {
+    let found = catalogs(connection).await?;
+    let Some(catalog) = found.into_iter().find(|catalog| catalog.name == table.catalog) else {
+        let detail = format!("there is no catalog {:?}", table.catalog);
+        return Err(Failure::Problem(Problem::NotFound(detail)));
+    };
+    let asked = Asked { table: Some((&table.namespace, &table.table)), before, limit };
+    trace(connection, &catalog, asked).await.map_err(|error| Failure::of(&error, Problem::NotFound))
+}

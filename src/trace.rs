@@ -1,0 +1,177 @@
+//! What became of each drop: kept for older snapshots, purged, queued, gone, and since when.
+//!
+//! A pass notes in our history how far each drop has come ([`advance`](advance())); [`trace()`]
+//! reads it and says what holds each drop up at the moment ([`state`]). Why what is noted is true
+//! is argued in [`crate::catalog::traces`].
+
+mod advance;
+mod report;
+pub mod state;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use sqlx::PgConnection;
+
+pub use advance::advance;
+use advance::by_table;
+pub use report::{DropTrace, TraceReport, TracedPartition};
+use state::Stage;
+
+use crate::catalog::clock;
+use crate::catalog::discovery::{Counts, TupleOfSpec};
+use crate::catalog::shape::spec_book;
+use crate::catalog::tables::Catalog;
+use crate::catalog::traces::queue::{files_left, queue};
+use crate::catalog::traces::read::{
+    DropRow, FloorRules, drops, floor_rules, incarnations, newest, not_gone, reading,
+};
+use crate::catalog::traces::unindexed::{ROWS, has_ended_index, left};
+use crate::instant::UtcInstant;
+use crate::window::{Judge, Retention};
+
+/// The most drops that are told at once.
+pub const MOST: i64 = 1_000;
+
+/// Which drops of a catalog are asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// Namespace and name of the table; all drops of the catalog if not given.
+    pub table: Option<(&'a str, &'a str)>,
+    /// Only drops whose snapshot is below this one.
+    pub before: i64,
+    /// At most so many, the newest first; never more than [`MOST`].
+    pub limit: i64,
+}
+
+/// What became of a catalog's drops, as of one moment. Writes nothing, locks nothing; what it
+/// costs is bounded by the number of drops that are told, not by the size of any table.
+///
+/// # Errors
+/// The catalog is gone, or there is no table of that name and no drop of one that was, in words;
+/// else as the driver reports them.
+pub async fn trace(
+    connection: &mut PgConnection,
+    catalog: &Catalog,
+    asked: Asked<'_>,
+) -> anyhow::Result<TraceReport> {
+    let now = clock::now(connection).await?;
+    let has_index = has_ended_index(connection).await?;
+    let mut transaction = reading(connection).await?;
+    let report = read(&mut transaction, catalog, asked, has_index, now).await?;
+    transaction.commit().await?;
+    Ok(report)
+}
+
+async fn read(
+    connection: &mut PgConnection,
+    catalog: &Catalog,
+    asked: Asked<'_>,
+    has_index: bool,
+    now: UtcInstant,
+) -> anyhow::Result<TraceReport> {
+    let catalog_id = catalog.catalog_id;
+    let rules = floor_rules(connection, catalog_id)
+        .await?
+        .with_context(|| format!("there is no catalog {:?}", catalog.name))?;
+    let tables = match asked.table {
+        None => None,
+        Some((namespace, table)) => {
+            let found = incarnations(connection, catalog_id, namespace, table).await?;
+            ensure!(
+                !found.is_empty(),
+                "there is no table {namespace}.{table} in catalog {:?}, and no drop of one that was",
+                catalog.name
+            );
+            Some(found)
+        }
+    };
+    let limit = asked.limit.clamp(1, MOST);
+    let ids = newest(connection, catalog_id, tables.as_deref(), asked.before, limit).await?;
+    let rows = drops(connection, catalog_id, &ids).await?;
+    let left = rows_left(connection, catalog_id, &rows, &rules, has_index).await?;
+    let marks = rows.iter().filter_map(|drop| drop.noted.purged).map(|(_, mark)| mark);
+    let queue = queue(connection, catalog_id, marks).await?;
+    let (not_gone, oldest_not_gone) = not_gone(connection, catalog_id).await?;
+    let mut report = TraceReport {
+        catalog: catalog.name.clone(),
+        as_of: now,
+        floor: rules.floor,
+        head: rules.head,
+        snapshot_retention_seconds: rules.retention_seconds,
+        undrained: queue.undrained,
+        not_gone,
+        oldest_not_gone,
+        drops: Vec::with_capacity(rows.len()),
+        next_before: ids.last().copied().filter(|_| ids.len() as i64 == limit),
+    };
+    let mut judges = BTreeMap::new();
+    for row in rows {
+        let judge = match judges.entry(row.table_id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let book = spec_book(connection, catalog_id, row.table_id).await?;
+                // It is there to show values to a person: no policy, no decision.
+                let nothing = Retention { source_field_id: 0, keep: Duration::ZERO, now };
+                new.insert(Judge::new(&book, nothing))
+            }
+        };
+        let files_left = left.get(&row.snapshot_id).copied();
+        let (stage, held_by) = state::judge(&row, &rules, files_left, &queue, now);
+        report.drops.push(DropTrace {
+            partitions: partitions(&row, judge),
+            files_left: match stage {
+                Stage::Retained => Some(row.counts.files),
+                Stage::Purging => files_left,
+                Stage::Queued | Stage::Gone => Some(0),
+                Stage::Undone => None,
+            },
+            held_by,
+            ..DropTrace::of(row, stage)
+        });
+    }
+    Ok(report)
+}
+
+fn partitions(row: &DropRow, judge: &Judge) -> Vec<TracedPartition> {
+    let told = |(tuple, counts): &(TupleOfSpec, Counts)| TracedPartition {
+        spec_id: tuple.spec_id,
+        partition_values: tuple.tuple.values.clone(),
+        display: judge.display(Some(tuple.spec_id), &tuple.tuple),
+        counts: *counts,
+    };
+    row.partitions.iter().map(told).collect()
+}
+
+/// By snapshot, how many rows are left of the drops for which that is the question: the floor has
+/// passed them, and no pass has noted that none is. On a server without the index, only where the
+/// table is small enough to tell.
+async fn rows_left(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    rows: &[DropRow],
+    rules: &FloorRules,
+    has_index: bool,
+) -> sqlx::Result<BTreeMap<i64, i64>> {
+    let in_question = rows.iter().filter(|drop| {
+        drop.snapshot_id <= rules.floor
+            && drop.noted.purged.is_none()
+            && drop.noted.undone_at.is_none()
+    });
+    let ids = in_question.map(|drop| (drop.table_id, drop.snapshot_id));
+    if has_index {
+        let ids: Vec<i64> = ids.map(|(_, snapshot_id)| snapshot_id).collect();
+        return files_left(connection, catalog_id, &ids).await;
+    }
+    let mut told = BTreeMap::new();
+    for (table_id, snapshot_ids) in by_table(ids) {
+        let left = left(connection, catalog_id, table_id, &snapshot_ids, ROWS).await?;
+        if left.is_all {
+            told.extend(snapshot_ids.into_iter().map(|id| (id, 0)));
+            told.extend(left.files);
+        }
+    }
+    Ok(told)
+}

@@ -1,0 +1,91 @@
+//! What a pass notes of drops that are not gone yet.
+
+use sqlx::PgConnection;
+
+use crate::catalog::traces::unindexed::{Left, ROWS, has_ended_index, left};
+use crate::catalog::traces::{
+    OpenCatalog, Passed, note_gone, note_names, note_purged, note_undone, noting, open_catalogs,
+    passed, without_rows,
+};
+use crate::events;
+use crate::instant::UtcInstant;
+
+/// Notes, in every catalog, how far its drops have come by `now`. Only reads the catalog; locks
+/// nothing but rows of our history, and looks at a bounded number of drops of each catalog, the
+/// oldest first, each by index. Two daemons may do it at once: what is noted is noted once.
+///
+/// # Errors
+/// As the driver reports them; what was noted of other catalogs by then stays.
+pub async fn advance(connection: &mut PgConnection, now: UtcInstant) -> sqlx::Result<()> {
+    let has_index = has_ended_index(connection).await?;
+    let mut undone = 0;
+    for catalog in open_catalogs(connection).await? {
+        let mut transaction = noting(connection).await?;
+        undone += advance_catalog(&mut transaction, &catalog, has_index, now).await?;
+        transaction.commit().await?;
+    }
+    if undone > 0 {
+        tracing::error!(
+            event = events::DROPS_UNDONE,
+            drops = undone,
+            "The catalog does not know drops of ours: it was restored, and their data may be back"
+        );
+    }
+    Ok(())
+}
+
+async fn advance_catalog(
+    connection: &mut PgConnection,
+    catalog: &OpenCatalog,
+    has_index: bool,
+    now: UtcInstant,
+) -> sqlx::Result<u64> {
+    let catalog_id = catalog.catalog_id;
+    let undone = note_undone(connection, catalog_id, now).await?;
+    note_names(connection, catalog_id).await?;
+    let passed = passed(connection, catalog).await?;
+    if !passed.is_empty() {
+        let purged = match has_index {
+            true => {
+                let ids: Vec<i64> = passed.iter().map(|drop| drop.snapshot_id).collect();
+                without_rows(connection, catalog_id, &ids).await?
+            }
+            false => without_rows_unindexed(connection, catalog_id, &passed).await?,
+        };
+        if !purged.is_empty() {
+            note_purged(connection, catalog_id, &purged, now).await?;
+        }
+    }
+    note_gone(connection, catalog_id, now).await?;
+    Ok(undone)
+}
+
+/// As [`without_rows`], table by table. What a table is too large for stays as it is.
+async fn without_rows_unindexed(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    passed: &[Passed],
+) -> sqlx::Result<Vec<i64>> {
+    let mut purged = Vec::new();
+    for (table_id, snapshot_ids) in by_table(passed.iter().map(|d| (d.table_id, d.snapshot_id))) {
+        let Left { files, is_all } =
+            left(connection, catalog_id, table_id, &snapshot_ids, ROWS).await?;
+        if is_all {
+            let is_left = |id: &i64| files.iter().any(|(snapshot_id, _)| snapshot_id == id);
+            purged.extend(snapshot_ids.into_iter().filter(|id| !is_left(id)));
+        }
+    }
+    Ok(purged)
+}
+
+/// Snapshots by table, the tables in the order in which they come first.
+pub(super) fn by_table(drops: impl Iterator<Item = (i64, i64)>) -> Vec<(i64, Vec<i64>)> {
+    let mut tables: Vec<(i64, Vec<i64>)> = Vec::new();
+    for (table_id, snapshot_id) in drops {
+        match tables.iter_mut().find(|(known, _)| *known == table_id) {
+            Some((_, snapshot_ids)) => snapshot_ids.push(snapshot_id),
+            None => tables.push((table_id, vec![snapshot_id])),
+        }
+    }
+    tables
+}
