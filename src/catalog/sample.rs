@@ -99,6 +99,9 @@ pub async fn published(
 
 /// What the sample has of each table, by id; tables without a row have no live file in it.
 ///
+/// Sums are cut at the largest bigint, for the counts are the server's word. Rows are read through
+/// `to_jsonb`, for servers before V22 lack them, and only of a generation that has them.
+///
 /// The bytes of selected files are an estimate, for the sample counts them and does not weigh
 /// them: all bytes of a size tier of which every file is selected; else, as only small files are,
 /// the mean of the tier's small files times their number. A tier is of files of like size.
@@ -119,8 +122,10 @@ pub async fn tables(
                       then round(small_bytes::numeric * least(selected, small_count) / small_count)
                     else round(total_bytes::numeric * selected / file_count)
                   end), 9223372036854775807)::bigint as "selected_bytes!",
-                  least(sum(case when $3 then (to_jsonb(t) ->> 'record_count')::numeric end),
-                        9223372036854775807)::bigint as records
+                  case when $3 then
+                    least(sum(case when $3 then (to_jsonb(t) ->> 'record_count')::numeric end),
+                          9223372036854775807)::bigint
+                  end as records
            from hog_maintenance_summary_tier t
            where catalog_id = $1 and generation = $2
            group by table_id order by table_id"#,
@@ -164,8 +169,10 @@ pub async fn tuples(
                       then round(small_bytes::numeric * least(selected, small_count) / small_count)
                     else round(total_bytes::numeric * selected / file_count)
                   end), 9223372036854775807)::bigint as "selected_bytes!",
-                  least(sum(case when $4 then (to_jsonb(t) ->> 'record_count')::numeric end),
-                        9223372036854775807)::bigint as records
+                  case when $4 then
+                    least(sum(case when $4 then (to_jsonb(t) ->> 'record_count')::numeric end),
+                          9223372036854775807)::bigint
+                  end as records
            from hog_maintenance_summary_tier t
            where catalog_id = $1 and table_id = $2 and generation = $3
            group by spec_id, partition_values"#,

@@ -58,6 +58,7 @@ pub async fn privileges(connection: &mut PgConnection, schema: &str) -> sqlx::Re
     .fetch_all(&mut *connection)
     .await?;
     // A right on the whole table is one on each of its columns, which need no lines of their own.
+    // `case` keeps the planner from asking for a sequence's rights as for a table's, which raises.
     let held = sqlx::query!(
         r#"with relations as materialized (
              select c.oid, n.nspname::text as schema, c.relname::text as name, c.relkind,
@@ -74,18 +75,20 @@ pub async fn privileges(connection: &mut PgConnection, schema: &str) -> sqlx::Re
            from relations r
            cross join unnest(array['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE',
                                    'REFERENCES', 'TRIGGER']) as p (privilege)
-           where r.relkind <> 'S' and has_table_privilege(r.oid, p.privilege)
+           where case when r.relkind <> 'S' then has_table_privilege(r.oid, p.privilege) end
            union all
            select schema, name, is_owned, 'USAGE', null
-           from relations r where r.relkind = 'S' and has_sequence_privilege(r.oid, 'USAGE')
+           from relations r
+           where case when r.relkind = 'S' then has_sequence_privilege(r.oid, 'USAGE') end
            union all
            select schema, name, is_owned, p.privilege, a.attname::text
            from relations r
            join pg_catalog.pg_attribute a
              on a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped
            cross join unnest(array['SELECT', 'INSERT', 'UPDATE', 'REFERENCES']) as p (privilege)
-           where r.relkind <> 'S' and has_column_privilege(r.oid, a.attnum, p.privilege)
-             and not has_table_privilege(r.oid, p.privilege)"#,
+           where case when r.relkind <> 'S' then
+                   has_column_privilege(r.oid, a.attnum, p.privilege)
+                   and not has_table_privilege(r.oid, p.privilege) end"#,
         schema
     )
     .fetch_all(connection)
