@@ -55,7 +55,9 @@ pub struct Drained {
 ///
 /// Nothing indexes `drained_at`. The queue is drained from its lower end, so the newest drained
 /// rows lie right below the first undrained one: the primary key is read from there downwards,
-/// for a bounded number of rows, those of other catalogs among them.
+/// for a bounded number of rows, those of other catalogs among them. The first undrained one comes
+/// from hog_file_removal_drain: with `catalog_id = $1` the order by `removal_id` alone would do, and
+/// the planner would take the primary key, past every row that was ever drained.
 pub async fn drained_of_late(
     connection: &mut PgConnection,
     catalog_id: i64,
@@ -68,7 +70,7 @@ pub async fn drained_of_late(
            from (select catalog_id, drained_at from hog_file_removal
                  where removal_id < coalesce(
                    (select removal_id from hog_file_removal
-                    where catalog_id = $1 and drained_at is null
+                    where catalog_id between $1 and $1 and drained_at is null
                     order by catalog_id, removal_id limit 1), 9223372036854775807)
                  order by removal_id desc limit $2) as below
            where catalog_id = $1 and drained_at > clock_timestamp() - interval '1 hour'"#,

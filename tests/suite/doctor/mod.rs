@@ -1,5 +1,6 @@
 //! `tailrace doctor`: each finding where it belongs, and nowhere else.
 
+mod bounded;
 mod policies;
 mod rights;
 mod server;
