@@ -6,6 +6,8 @@
 //! start at once apply each once. A database that is up to date is only read, so that a role
 //! without any right to create may start the daemon.
 
+pub mod rights;
+
 use std::collections::BTreeMap;
 
 use anyhow::{Context, bail, ensure};
@@ -21,6 +23,11 @@ fn migrator() -> Migrator {
     let mut migrator = sqlx::migrate!();
     migrator.dangerous_set_table_name(LEDGER);
     migrator
+}
+
+/// The newest migration that this program knows.
+pub fn version() -> i64 {
+    migrator().iter().map(|migration| migration.version).max().unwrap_or(0)
 }
 
 /// What [`migrate`] did.
@@ -50,7 +57,7 @@ pub async fn migrate(database: &Database) -> anyhow::Result<Migrated> {
 async fn migrate_in(connection: &mut PgConnection, schema: &str) -> anyhow::Result<Migrated> {
     ensure_catalog(connection, schema).await?;
     let mut migrator = migrator();
-    let version = migrator.iter().map(|migration| migration.version).max().unwrap_or(0);
+    let version = version();
     let before = applied(connection).await?;
     let pending =
         migrator.iter().filter(|migration| !before.contains_key(&migration.version)).count();

@@ -14,8 +14,9 @@
 //! | [`telemetry`], [`events`] | the log, and the names of what it tells |
 //! | [`demo`] | a private Postgres with a hoglake catalog, and stand-ins for the server's loops |
 //! | [`installation`] | our own schema: migrations, and the check that it fits |
+//! | [`doctor`] | what an operator should know before trusting it |
+//! | [`debt`] | compaction debt by the server's sample, with and without the drop window |
 //! | [`sweep`] | one pass: lease, cursor, look-ups, batches, commits, pace, report |
-//! | [`sweep`] | one pass: lease, plan, batches, pace, report |
 //! | [`mod@trace`] | what became of each drop, noted by passes and read |
 //! | [`feed`] | a table's changes between two snapshots, ended files included |
 //! | [`explicit`] | the explicit drop of enumerated tuples, and truncate: guards, receipts |
@@ -32,7 +33,9 @@ pub mod catalog;
 pub mod cli;
 pub mod config;
 pub mod daemon;
+pub mod debt;
 pub mod demo;
+pub mod doctor;
 pub mod drop;
 pub mod events;
 pub mod explicit;

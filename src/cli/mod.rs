@@ -1,6 +1,8 @@
 //! The command line: one file per command. Results go to stdout, the log to stderr.
 
 mod config;
+mod debt;
+mod doctor;
 mod drop;
 mod health;
 mod migrate;
@@ -33,13 +35,16 @@ const DONE: u8 = 0;
 const FAILED: u8 = 1;
 /// The command line or the configuration is wrong.
 const USAGE: u8 = 2;
+/// `tailrace doctor` found a problem.
+const PROBLEM_FOUND: u8 = 3;
 /// It went through, and some tables failed.
 const SOME_TABLES_FAILED: u8 = 3;
 
 /// Retention for hoglake tables: drops expired partitions, each batch in one snapshot, and
 /// leaves the objects to the server's expiry and cleanup.
 ///
-/// Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 some tables failed.
+/// Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 some tables failed, or a problem was
+/// found.
 #[derive(Debug, Parser)]
 #[command(name = "tailrace", version)]
 pub struct Cli {
@@ -65,6 +70,12 @@ enum Command {
     Drop(drop::DropArgs),
     /// Show what became of each drop: kept, purged, queued or gone, since when, and why not yet.
     Trace(trace::TraceArgs),
+    /// Tell what to know of the server, the database and the policies before trusting all this.
+    /// Never writes.
+    Doctor(doctor::DoctorArgs),
+    /// Show compaction debt by the server's sample, with and without what is about to be dropped.
+    /// Never writes.
+    Debt(debt::DebtArgs),
     /// Bring tailrace's own schema up to date.
     Migrate,
     /// Tell whether the daemon on this host is alive, for probes. Never asks the database.
@@ -168,6 +179,8 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Drop(args) => drop::run(&config, &args).await,
         Command::Trace(args) => trace::run(&config, &args).await,
         Command::Policy(command) => policy::run(&config, &command).await,
+        Command::Doctor(args) => doctor::run(&config, &args).await,
+        Command::Debt(args) => debt::run(&config, &args).await,
         Command::Migrate => migrate::run(&config).await,
         Command::Health => health::run(&config),
         Command::Config => config::run(&config),

@@ -12,7 +12,7 @@ mod catalog;
 pub mod census;
 mod context;
 pub mod cursor;
-mod effective;
+pub(crate) mod effective;
 mod enforce;
 mod lease;
 mod lookup;
@@ -32,7 +32,9 @@ mod sorter;
 mod table;
 mod work;
 
+pub use catalog::CLOCK_TOLERANCE;
 pub use context::{Context, Progress};
 pub use pacing::Pacing;
 pub use pass::{run_paced_pass, run_pass};
 pub use settings::{Scope, Settings};
+pub use work::AUTHOR;

@@ -3,7 +3,9 @@
 mod benchmark;
 mod cli;
 mod cursor;
+mod debt;
 mod demo;
+mod doctor;
 mod drop;
 mod explicit;
 mod feed;

@@ -2,5 +2,6 @@
 
 mod migrate;
 mod objects;
+mod readme;
 mod roles;
 mod schemas;

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use tailrace::catalog::connect::Database;
 use tailrace::demo::lake::{Field, NewFile, Table};
+use tailrace::installation::rights::{Purpose, Right, needed};
 use tailrace::sweep::report::Outcome;
 use tailrace::sweep::{Scope, run_pass};
 use tokio_util::sync::CancellationToken;
@@ -11,45 +12,11 @@ use crate::support::TestDatabase;
 use crate::support::governed::Ran;
 use crate::support::program::settings;
 
-/// The rights of the role that runs the daemon and its commands, after another has migrated.
-const RUNTIME: [(&str, &str); 30] = [
-    ("USAGE", "SCHEMA public"),
-    ("SELECT", "hog_catalog"),
-    ("UPDATE (last_snapshot_id, schema_version)", "hog_catalog"),
-    ("SELECT", "hog_namespace"),
-    ("SELECT", "hog_table"),
-    ("SELECT", "hog_table_version"),
-    ("SELECT", "hog_column"),
-    ("SELECT", "hog_partition_spec"),
-    ("SELECT", "hog_partition_field"),
-    ("SELECT", "hog_file_partition_value"),
-    ("SELECT", "hog_data_file"),
-    ("UPDATE (end_snapshot)", "hog_data_file"),
-    ("SELECT", "hog_delete_file"),
-    ("UPDATE (end_snapshot)", "hog_delete_file"),
-    ("SELECT, INSERT", "hog_snapshot"),
-    ("INSERT", "hog_snapshot_change"),
-    ("USAGE", "SCHEMA tailrace"),
-    ("SELECT", "tailrace.schema_migration"),
-    ("SELECT", "tailrace.installation"),
-    ("SELECT, INSERT, UPDATE, DELETE", "tailrace.policy"),
-    ("USAGE", "SEQUENCE tailrace.policy_revision"),
-    ("SELECT, INSERT, DELETE", "tailrace.spec_copy"),
-    ("SELECT, INSERT, DELETE", "tailrace.source_column_type"),
-    ("SELECT, INSERT, DELETE", "tailrace.drop_history"),
-    ("SELECT, DELETE", "tailrace.drop_receipt"),
-    ("SELECT, INSERT, UPDATE, DELETE", "tailrace.sweep_state"),
-    ("SELECT, INSERT, UPDATE, DELETE", "tailrace.sweep_cursor"),
-    (
-        "UPDATE (table_name, purged_seen_at, last_removal_id, gone_seen_at, undone_seen_at)",
-        "tailrace.drop_history",
-    ),
-    ("SELECT", "hog_snapshot_change"),
-    ("SELECT", "hog_file_removal"),
-];
-
-/// What `tailrace trace` needs beside.
-const TRACE: (&str, &str) = ("SELECT", "hog_consumer_offset");
+/// The rights of the role that runs the daemon and its commands, after another has migrated: what
+/// passes and policies need, and nothing more.
+fn runtime() -> impl Iterator<Item = Right> {
+    needed().into_iter().filter(|right| right.purpose == Purpose::Passes)
+}
 
 /// A role that may log in and nothing else; roles are the server's, so the name is the test's.
 struct Role<'a> {
@@ -70,14 +37,18 @@ impl<'a> Role<'a> {
         Ok(Role { name, database })
     }
 
-    async fn change(&self, verb: &str, (rights, object): (&str, &str)) -> Result<()> {
-        let to = if verb == "GRANT" { "TO" } else { "FROM" };
-        self.database.sql(&format!("{verb} {rights} ON {object} {to} {}", self.name)).await
+    async fn grant(&self, right: &Right) -> Result<()> {
+        self.database.sql(&right.grant("public", &self.name)).await
+    }
+
+    async fn revoke(&self, right: &Right) -> Result<()> {
+        let (privilege, object) = (right.privilege_in_sql(), right.object.in_sql("public"));
+        self.database.sql(&format!("REVOKE {privilege} ON {object} FROM {}", self.name)).await
     }
 
     async fn grant_all(&self) -> Result<()> {
-        for right in RUNTIME {
-            self.change("GRANT", right).await?;
+        for right in runtime() {
+            self.grant(&right).await?;
         }
         Ok(())
     }
@@ -113,7 +84,9 @@ async fn these_grants_are_enough_for_every_command() -> Result<()> {
     table.set_property("partition_retention", Some(r#"{"field":"at","keep":"30000d"}"#)).await?;
     let role = Role::new(&database).await?;
     role.grant_all().await?;
-    role.change("GRANT", TRACE).await?;
+    for right in needed().iter().filter(|right| right.purpose == Purpose::Inspection) {
+        role.grant(right).await?;
+    }
     for (args, code) in [
         (vec!["migrate"], 0),
         (vec!["sweep"], 0),
@@ -179,40 +152,33 @@ async fn none_of_the_grants_can_be_left_out() -> Result<()> {
     let set = ["policy", "set", "lake", "events.raw", "--field", "at", "--keep", "7d"];
     assert_eq!(role.ran(&set).await?.code, 0);
     let stop = CancellationToken::new();
-    for (rights, object) in RUNTIME {
-        let each: Vec<_> = match rights.split_once(' ') {
-            Some((_, column)) if column.starts_with('(') => vec![rights],
-            _ => rights.split(", ").collect(),
+    for right in runtime() {
+        // Something to do each time: a new spec to copy, a file and its vector to end, a
+        // row to purge.
+        let day = Field::day("at");
+        table.evolve_spec(&[day]).await?;
+        table.append(vec![NewFile::of(["18000"])]).await?;
+        role.revoke(&right).await?;
+        let swept = run_pass(&role.session(), &settings(), &Scope::default(), &stop, &|_| {}).await;
+        let mut words = match swept {
+            Err(error) => format!("{error:#}"),
+            Ok(report) => serde_json::to_string(&report)?,
         };
-        for right in each {
-            // Something to do each time: a new spec to copy, a file and its vector to end, a
-            // row to purge.
-            let day = Field::day("at");
-            table.evolve_spec(&[day]).await?;
-            table.append(vec![NewFile::of(["18000"])]).await?;
-            role.change("REVOKE", (right, object)).await?;
-            let swept =
-                run_pass(&role.session(), &settings(), &Scope::default(), &stop, &|_| {}).await;
-            let mut words = match swept {
-                Err(error) => format!("{error:#}"),
-                Ok(report) => serde_json::to_string(&report)?,
-            };
-            if !words.contains("permission denied for") {
-                words.push_str(&role.ran(&set).await?.err);
-            }
-            // What cannot be purged is told in the log alone.
-            if !words.contains("permission denied for") {
-                words.push_str(&role.ran(&["sweep"]).await?.err);
-            }
-            assert!(
-                words.contains("permission denied for")
-                    || words.contains("does not exist")
-                    || words.contains("there is no")
-                    || words.contains("run `tailrace migrate`"),
-                "without {right} on {object}: {words:?}"
-            );
-            role.change("GRANT", (right, object)).await?;
+        if !words.contains("permission denied for") {
+            words.push_str(&role.ran(&set).await?.err);
         }
+        // What cannot be purged is told in the log alone.
+        if !words.contains("permission denied for") {
+            words.push_str(&role.ran(&["sweep"]).await?.err);
+        }
+        assert!(
+            words.contains("permission denied for")
+                || words.contains("does not exist")
+                || words.contains("there is no")
+                || words.contains("run `tailrace migrate`"),
+            "without {right:?}: {words:?}"
+        );
+        role.grant(&right).await?;
     }
     let report = run_pass(&role.session(), &settings(), &Scope::default(), &stop, &|_| {}).await?;
     assert_eq!(report.failures(), 0, "{report:?}");

@@ -1,0 +1,116 @@
+//! What the session's role may.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sqlx::PgConnection;
+
+/// The rights of a role, by itself, through its memberships and through PUBLIC.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Privileges {
+    /// Its name.
+    pub role: String,
+    /// Attributes that give it more than any grant: `superuser`, `createrole`, ...
+    pub attributes: Vec<String>,
+    /// The schemas, of the catalog's and ours, that it may use.
+    pub usable_schemas: BTreeSet<String>,
+    /// Relations by (schema, name): tables and sequences of the server's and ours.
+    pub relations: BTreeMap<(String, String), Held>,
+}
+
+/// What is held on a relation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Whether the role is its owner, or a member of it.
+    pub is_owned: bool,
+    /// Privileges on the whole of it.
+    pub whole: BTreeSet<String>,
+    /// Columns by privilege, where that is not held on the whole.
+    pub columns: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Privileges {
+    /// Whether nothing is refused to it.
+    pub fn is_superuser(&self) -> bool {
+        self.attributes.iter().any(|attribute| attribute == "superuser")
+    }
+}
+
+/// Reads them from `pg_catalog`, which is open to every role.
+pub async fn privileges(connection: &mut PgConnection, schema: &str) -> sqlx::Result<Privileges> {
+    let role = sqlx::query!(
+        r#"select current_user::text as "name!",
+                  array_remove(array[
+                    case when rolsuper then 'superuser' end,
+                    case when rolcreaterole then 'createrole' end,
+                    case when rolcreatedb then 'createdb' end,
+                    case when rolreplication then 'replication' end,
+                    case when rolbypassrls then 'bypassrls' end
+                  ], null) as "attributes!: Vec<String>"
+           from pg_catalog.pg_roles where rolname = current_user"#
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    let usable_schemas = sqlx::query_scalar!(
+        r#"select nspname::text as "name!" from pg_catalog.pg_namespace
+           where nspname in ($1, 'tailrace') and has_schema_privilege(oid, 'USAGE')"#,
+        schema
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    // A right on the whole table is one on each of its columns, which need no lines of their own.
+    // `case` keeps the planner from asking for a sequence's rights as for a table's, which raises.
+    let held = sqlx::query!(
+        r#"with relations as materialized (
+             select c.oid, n.nspname::text as schema, c.relname::text as name, c.relkind,
+                    pg_catalog.pg_has_role(c.relowner, 'USAGE') as is_owned
+             from pg_catalog.pg_class c
+             join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+             where c.relkind in ('r', 'p', 'S')
+               and (n.nspname = $1 and c.relname like 'hog\_%' or n.nspname = 'tailrace'))
+           select schema as "schema!", name as "name!", is_owned as "is_owned!",
+                  null::text as privilege, null::text as "column"
+           from relations
+           union all
+           select schema, name, is_owned, p.privilege, null
+           from relations r
+           cross join unnest(array['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE',
+                                   'REFERENCES', 'TRIGGER']) as p (privilege)
+           where case when r.relkind <> 'S' then has_table_privilege(r.oid, p.privilege) end
+           union all
+           select schema, name, is_owned, 'USAGE', null
+           from relations r
+           where case when r.relkind = 'S' then has_sequence_privilege(r.oid, 'USAGE') end
+           union all
+           select schema, name, is_owned, p.privilege, a.attname::text
+           from relations r
+           join pg_catalog.pg_attribute a
+             on a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped
+           cross join unnest(array['SELECT', 'INSERT', 'UPDATE', 'REFERENCES']) as p (privilege)
+           where case when r.relkind <> 'S' then
+                   has_column_privilege(r.oid, a.attnum, p.privilege)
+                   and not has_table_privilege(r.oid, p.privilege) end"#,
+        schema
+    )
+    .fetch_all(connection)
+    .await?;
+    let mut relations: BTreeMap<(String, String), Held> = BTreeMap::new();
+    for row in held {
+        let of = relations.entry((row.schema, row.name)).or_default();
+        of.is_owned = row.is_owned;
+        match (row.privilege, row.column) {
+            (Some(privilege), Some(column)) => {
+                of.columns.entry(privilege).or_default().insert(column);
+            }
+            (Some(privilege), None) => {
+                of.whole.insert(privilege);
+            }
+            (None, _) => {}
+        }
+    }
+    Ok(Privileges {
+        role: role.name,
+        attributes: role.attributes,
+        usable_schemas: usable_schemas.into_iter().collect(),
+        relations,
+    })
+}

@@ -1,0 +1,94 @@
+//! `tailrace debt`
+
+use std::io::Write;
+
+use super::text::{bytes, columns, count};
+use super::{DONE, Output, checked_database};
+use crate::catalog::sample::Sampled;
+use crate::config::Config;
+use crate::debt::{CatalogDebt, DebtReport, LEAD, debt};
+
+#[derive(Debug, clap::Args)]
+pub struct DebtArgs {
+    /// Only this catalog.
+    #[arg(long, value_name = "CATALOG")]
+    catalog: Option<String>,
+    /// How to show it.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+pub async fn run(config: &Config, args: &DebtArgs) -> anyhow::Result<u8> {
+    let database = checked_database(config).await?;
+    let report = debt(&database, args.catalog.as_deref(), config.guard.min_keep.get()).await?;
+    let mut out = std::io::stdout().lock();
+    match args.output {
+        Output::Json => {
+            serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        }
+        Output::Text => write!(out, "{}", text(&report))?,
+    }
+    Ok(DONE)
+}
+
+fn text(report: &DebtReport) -> String {
+    let hours = LEAD.as_secs() / 3600;
+    let mut text = format!(
+        "As of {}; the window: what has expired, or will within {hours} hours\n",
+        report.as_of
+    );
+    for catalog in &report.catalogs {
+        text.push_str(&catalog_text(catalog));
+    }
+    text
+}
+
+fn catalog_text(catalog: &CatalogDebt) -> String {
+    let Some(generation) = catalog.generation else {
+        return format!("\n{}: the server has published no sample\n", catalog.catalog);
+    };
+    let when = catalog.sampled_at.map_or("at an unknown time".to_owned(), |at| {
+        format!("at {}", crate::instant::UtcInstant::from(at))
+    });
+    let mut text = format!("\n{}: generation {generation}, sampled {when}\n", catalog.catalog);
+    if catalog.tables.is_empty() {
+        text.push_str("  no live table has a file in it\n");
+        return text;
+    }
+    let head = ["", "", "files", "small", "selected", "bytes", "selected bytes"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for table in &catalog.tables {
+        let name = format!("{}.{}", table.namespace, table.table);
+        rows.push(row(&name, "all", &table.all));
+        if table.is_enforced {
+            rows.push(row("", "in the window", &table.window));
+            rows.push(row("", "without it", &table.without_window));
+        }
+    }
+    text.push_str(&columns(&rows, &[2, 3, 4, 5, 6], "  "));
+    for table in &catalog.tables {
+        if let Some(problem) = &table.problem {
+            text.push_str(&format!(
+                "  {}.{} has no window, for its policy is not followed: {problem}\n",
+                table.namespace, table.table
+            ));
+        }
+    }
+    let saved = catalog.tables.iter().map(|table| table.saved_rewrite_bytes);
+    let saved = saved.fold(0_i64, i64::saturating_add);
+    text.push_str(&format!("  saved by the shield: about {} of rewriting\n", bytes(saved)));
+    text
+}
+
+fn row(table: &str, part: &str, sampled: &Sampled) -> Vec<String> {
+    vec![
+        table.to_owned(),
+        part.to_owned(),
+        count(sampled.files),
+        count(sampled.small_files),
+        count(sampled.selected),
+        bytes(sampled.bytes),
+        bytes(sampled.selected_bytes),
+    ]
+}

@@ -1,0 +1,84 @@
+//! `tailrace doctor`
+
+use std::io::Write;
+
+use super::progress::spinner;
+use super::{DONE, Output, PROBLEM_FOUND, database};
+use crate::config::Config;
+use crate::doctor::{Doctor, Finding, Level, Report, examine};
+use crate::sweep::Settings;
+
+#[derive(Debug, clap::Args)]
+pub struct DoctorArgs {
+    /// Only this catalog, and what is of the whole database.
+    #[arg(long, value_name = "CATALOG")]
+    catalog: Option<String>,
+    /// How to show it.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+pub async fn run(config: &Config, args: &DoctorArgs) -> anyhow::Result<u8> {
+    // Whether our schema is what it should be is one of the findings, so nothing is checked before.
+    let database = database(config)?;
+    let settings = Settings::from_config(config);
+    let bar = spinner("looking", "");
+    let doctor =
+        Doctor { database: &database, settings: &settings, catalog: args.catalog.as_deref() };
+    let report = examine(&doctor).await;
+    bar.finish_and_clear();
+    let report = report?;
+    let mut out = std::io::stdout().lock();
+    match args.output {
+        Output::Json => {
+            serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        }
+        Output::Text => write!(out, "{}", text(&report))?,
+    }
+    Ok(if report.has_problem() { PROBLEM_FOUND } else { DONE })
+}
+
+fn text(report: &Report) -> String {
+    let mut text = format!("As of {}\n", report.as_of);
+    for finding in &report.findings {
+        text.push_str(&finding_text(finding));
+    }
+    let of = |level| report.findings.iter().filter(|finding| finding.level == level).count();
+    text.push_str(&format!(
+        "\n{} problems, {} warnings, {} notes, {} ok\n",
+        of(Level::Problem),
+        of(Level::Warning),
+        of(Level::Note),
+        of(Level::Ok)
+    ));
+    text
+}
+
+fn finding_text(finding: &Finding) -> String {
+    let place = match (&finding.catalog, &finding.table) {
+        (Some(catalog), Some(table)) => format!(" {catalog} {table}:"),
+        (Some(catalog), None) => format!(" {catalog}:"),
+        _ => String::new(),
+    };
+    let what = line(&finding.what);
+    let mut text = match finding.level {
+        Level::Ok => String::new(),
+        _ => "\n".to_owned(),
+    };
+    text.push_str(&format!("{:<8} {}{place} {what}\n", finding.level.name(), finding.check));
+    for (word, words) in [("why", &finding.why), ("do", &finding.to_do)] {
+        if !words.is_empty() {
+            text.push_str(&format!("  {word:<4} {}\n", line(words)));
+        }
+    }
+    for statement in &finding.statements {
+        text.push_str(&format!("       {}\n", line(statement)));
+    }
+    text
+}
+
+/// Names of consumers and texts of properties are anybody's, and may hold terminal commands.
+fn line(words: &str) -> String {
+    words.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}

@@ -1,0 +1,54 @@
+//! Consumers of governed tables that may not hear of drops.
+
+use super::governed::Governed;
+use super::{Finding, Level, listed};
+use crate::policy::Mode;
+
+const CHECK: &str = "consumers";
+
+/// For each table under an enforcing policy that is not fenced: who has an offset for it. The
+/// server's feed does not tell of drops; whether a consumer reads that one or ours cannot be seen.
+pub fn findings(catalog: &str, governed: &[Governed]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for table in governed {
+        let Ok(policy) = &table.policy else { continue };
+        if policy.mode != Mode::Enforce || policy.fence {
+            continue;
+        }
+        let consumers = match &table.consumers {
+            Some(consumers) if consumers.is_empty() => continue,
+            Some(consumers) => consumers,
+            None => {
+                findings.push(unread(catalog));
+                break;
+            }
+        };
+        findings.push(
+            Finding::new(
+                Level::Warning,
+                CHECK,
+                format!("consumers with an offset: {}", listed(consumers)),
+                "the server's feed does not tell of drops, so whoever reads it keeps the dropped \
+                 rows in its copy",
+                "let them read tailrace's feed of changes, or set the policy again with --fence",
+            )
+            .of_table(&table.table.identity),
+        );
+    }
+    if findings.is_empty() {
+        let what = "no consumer of an enforced table depends on the server's feed without a fence";
+        findings.push(Finding::ok(CHECK, what).of_catalog(catalog));
+    }
+    findings
+}
+
+fn unread(catalog: &str) -> Finding {
+    Finding::new(
+        Level::Warning,
+        CHECK,
+        "who has an offset for an enforced table may not be read",
+        "nothing can be said of it",
+        "give the role the right: see what is said of rights",
+    )
+    .of_catalog(catalog)
+}

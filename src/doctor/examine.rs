@@ -1,0 +1,234 @@
+//! The reading: what there is to know, family by family. Nothing is decided here.
+
+use std::time::{Duration, Instant};
+
+use chrono::Utc;
+use sqlx::PgConnection;
+
+use super::clocks::{self, Clocks};
+use super::governed::{self, Governed};
+use super::server;
+use super::ungoverned::{self, Reading};
+use super::{
+    Finding, Level, Report, consumers, indexes, passes, policies, queue, retention, rights,
+};
+use crate::catalog::clock;
+use crate::catalog::connect::{Database, close};
+use crate::catalog::failure::{Failure, in_words, is_away};
+use crate::catalog::inventory::consumers::slowest;
+use crate::catalog::inventory::{objects, privileges, upkeep};
+use crate::catalog::tables::{Catalog, LiveTable, catalogs, live_tables};
+use crate::catalog::{removals, sample};
+use crate::installation;
+use crate::instant::UtcInstant;
+use crate::sweep::Settings;
+
+/// After so long, tables without a policy are told of by the server's sample alone.
+const READ_TABLES_FOR: Duration = Duration::from_secs(20);
+
+/// What is looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct Doctor<'a> {
+    /// The database.
+    pub database: &'a Database,
+    /// What the daemon would do.
+    pub settings: &'a Settings,
+    /// One catalog; all where none is named.
+    pub catalog: Option<&'a str>,
+}
+
+/// Looks at everything. Takes no lock, and its session cannot write; a statement ends after 10 s.
+///
+/// # Errors
+/// The database is away, there is no hoglake catalog in the schema, or no catalog of that name.
+pub async fn examine(doctor: &Doctor<'_>) -> anyhow::Result<Report> {
+    let mut connection = doctor.database.read_only_session().await?;
+    let examined = examine_in(&mut connection, doctor).await;
+    close(connection).await;
+    examined
+}
+
+async fn examine_in(connection: &mut PgConnection, doctor: &Doctor<'_>) -> anyhow::Result<Report> {
+    let bounds = "set statement_timeout = '10s'; set lock_timeout = '1s'";
+    sqlx::raw_sql(bounds).execute(&mut *connection).await?;
+    let host_before = UtcInstant::from(Utc::now());
+    let now = clock::now(connection).await?;
+    let host_after = UtcInstant::from(Utc::now());
+    let schema = &doctor.database.schema;
+    let found = objects(connection, schema).await?;
+    anyhow::ensure!(
+        found.tables.contains_key("hog_catalog"),
+        "there is no hoglake catalog (table hog_catalog) in schema {schema:?} of this database: \
+         check database.url and database.schema"
+    );
+    let mut examination =
+        Examination { doctor, now, findings: server::findings(&found), began: Instant::now() };
+    examination.findings.extend(indexes::findings(&found, schema));
+    let held = privileges::privileges(connection, schema).await?;
+    examination.findings.extend(rights::findings(&held, schema));
+    let checked = match installation::check(connection, schema).await {
+        Err(error) if is_away(&error) => return Err(error),
+        Err(error) => Err(in_words(&error)),
+        Ok(()) => Ok(installation::version()),
+    };
+    let has_ours = checked.is_ok();
+    examination.findings.push(passes::of_schema(checked));
+    let clocks = Clocks { host_before, database: now, host_after };
+    examination.findings.push(clocks::of_host(&clocks));
+    examination.catalogs(connection, has_ours).await?;
+    let mut findings = examination.findings;
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
+    Ok(Report { as_of: now, findings })
+}
+
+struct Examination<'a> {
+    doctor: &'a Doctor<'a>,
+    now: UtcInstant,
+    findings: Vec<Finding>,
+    began: Instant,
+}
+
+impl Examination<'_> {
+    async fn catalogs(
+        &mut self,
+        connection: &mut PgConnection,
+        has_ours: bool,
+    ) -> anyhow::Result<()> {
+        let read = catalogs(connection).await;
+        let Some(mut found) = self.looked("catalogs", None, read)? else { return Ok(()) };
+        if let Some(name) = self.doctor.catalog {
+            found.retain(|catalog| catalog.name == name);
+            anyhow::ensure!(!found.is_empty(), "there is no catalog {name:?}");
+        }
+        for catalog in &found {
+            self.upkeep(connection, catalog).await?;
+            if has_ours {
+                self.tables(connection, catalog).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was read, or a finding that it could not be.
+    fn looked<T>(
+        &mut self,
+        check: &'static str,
+        catalog: Option<&Catalog>,
+        read: sqlx::Result<T>,
+    ) -> anyhow::Result<Option<T>> {
+        let error = match read {
+            Ok(read) => return Ok(Some(read)),
+            Err(error) => error,
+        };
+        let failure = Failure::of(&error);
+        let error = anyhow::Error::from(error);
+        if failure == Failure::ConnectionLost {
+            return Err(error);
+        }
+        let finding = Finding::new(
+            Level::Warning,
+            check,
+            format!("this could not be looked at: {}", in_words(&error)),
+            "nothing can be said of it",
+            match failure {
+                Failure::NotPermitted => "give the role the right: see what is said of rights",
+                Failure::StatementCancelled => "see what is said of indexes, and try again later",
+                _ => "see what the database says",
+            },
+        );
+        self.findings.push(match catalog {
+            Some(catalog) => finding.of_catalog(&catalog.name),
+            None => finding,
+        });
+        Ok(None)
+    }
+
+    /// Clocks, retention, the floor, the queue and the snapshots of a catalog.
+    async fn upkeep(
+        &mut self,
+        connection: &mut PgConnection,
+        catalog: &Catalog,
+    ) -> anyhow::Result<()> {
+        let (catalog_id, name) = (catalog.catalog_id, catalog.name.as_str());
+        let behind = clock::behind_newest_snapshot(connection, catalog_id).await;
+        if let Some(behind) = self.looked("clocks", Some(catalog), behind)? {
+            self.findings.push(clocks::of_snapshots(name, behind.as_ref()));
+        }
+        let kept = upkeep::retention(connection, catalog_id).await;
+        if let Some(Some(kept)) = self.looked("retention", Some(catalog), kept)? {
+            self.findings.push(retention::of_seconds(name, &kept));
+            let slowest = slowest(connection, catalog_id).await;
+            if let Some(slowest) = self.looked("floor", Some(catalog), slowest)? {
+                self.findings.extend(retention::of_floor(name, &kept, slowest.as_ref()));
+            }
+        }
+        let undrained = removals::undrained(connection, catalog_id, queue::COUNTED_TO).await;
+        if let Some(undrained) = self.looked("removal_queue", Some(catalog), undrained)? {
+            let drained = upkeep::drained_of_late(connection, catalog_id).await;
+            if let Some(drained) = self.looked("removal_queue", Some(catalog), drained)? {
+                self.findings.push(queue::of_queue(name, undrained, &drained));
+            }
+        }
+        let churn = upkeep::churn(connection, catalog_id, crate::sweep::AUTHOR).await;
+        if let Some(churn) = self.looked("snapshots", Some(catalog), churn)? {
+            self.findings.push(queue::of_snapshots(name, &churn));
+        }
+        Ok(())
+    }
+
+    /// The policies of a catalog's tables, and the tables without one.
+    async fn tables(
+        &mut self,
+        connection: &mut PgConnection,
+        catalog: &Catalog,
+    ) -> anyhow::Result<()> {
+        let settings = self.doctor.settings;
+        let live = live_tables(connection, catalog, false).await;
+        let Some(live) = self.looked("policies", Some(catalog), live)? else { return Ok(()) };
+        let mut under_policy: Vec<Governed> = Vec::new();
+        let mut without: Vec<LiveTable> = Vec::new();
+        for table in live {
+            let read = governed::read(connection, table.clone(), settings.min_keep, self.now).await;
+            match self.looked("policies", Some(catalog), read)? {
+                Some(Some(governed)) => under_policy.push(governed),
+                Some(None) if table.is_parquet => without.push(table),
+                Some(None) | None => {}
+            }
+        }
+        let (name, every) = (catalog.name.as_str(), settings.full_pass_every);
+        if let Some(now) = self.now.to_chrono() {
+            self.findings.extend(policies::findings(name, &under_policy, now));
+            self.findings.push(passes::findings(name, &under_policy, every, now));
+        }
+        self.findings.extend(consumers::findings(name, &under_policy));
+        let tables = self.ungoverned(connection, catalog, &without).await?;
+        self.findings.extend(ungoverned::findings(name, &tables));
+        Ok(())
+    }
+
+    async fn ungoverned(
+        &mut self,
+        connection: &mut PgConnection,
+        catalog: &Catalog,
+        tables: &[LiveTable],
+    ) -> anyhow::Result<Vec<ungoverned::Ungoverned>> {
+        let published = match tables {
+            [] => None,
+            _ => {
+                let published = sample::published(connection, catalog.catalog_id).await;
+                self.looked("ungoverned", Some(catalog), published)?.flatten()
+            }
+        };
+        let mut found = Vec::new();
+        for table in tables {
+            let most_files = match self.began.elapsed() < READ_TABLES_FOR {
+                true => self.doctor.settings.reach.small_table,
+                false => 0,
+            };
+            let reading = Reading { most_files, sample: published, now: self.now };
+            let read = ungoverned::read(connection, table, reading).await;
+            found.extend(self.looked("ungoverned", Some(catalog), read)?.flatten());
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,95 @@
+//! What is read of each table that asks for retention.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+
+use crate::catalog::failure::Failure;
+use crate::catalog::inventory::consumers;
+use crate::catalog::shape::{spec_book, table_shape};
+use crate::catalog::tables::LiveTable;
+use crate::instant::UtcInstant;
+use crate::policy::{Policy, Source, store};
+use crate::sweep::effective;
+use crate::sweep::plan::dates_nothing;
+use crate::window::{Judge, Retention};
+
+/// More consumers of a table than this are not listed.
+const CONSUMERS: i64 = 100;
+
+/// A table with a policy, or with one that is not followed.
+#[derive(Debug, Clone)]
+pub struct Governed {
+    /// Which.
+    pub table: LiveTable,
+    /// The policy in force, or why there is none.
+    pub policy: Result<Policy, String>,
+    /// When it was last changed; `None` for a property that no pass has seen yet.
+    pub since: Option<DateTime<Utc>>,
+    /// Whether the live spec has a time field on the policy's column.
+    pub covers_new_files: bool,
+    /// Whether the newest live files are there and none of them can be dated.
+    pub dates_nothing: bool,
+    /// By when the last full pass by this policy decided.
+    pub full_pass_at: Option<DateTime<Utc>>,
+    /// Who has an offset for this incarnation; `None` where that may not be read.
+    pub consumers: Option<Vec<String>>,
+}
+
+/// Reads it; `None` where nobody asked for retention.
+pub async fn read(
+    connection: &mut PgConnection,
+    table: LiveTable,
+    min_keep: Duration,
+    now: UtcInstant,
+) -> sqlx::Result<Option<Governed>> {
+    let policy = match effective::look(connection, &table, min_keep).await? {
+        Ok(None) => return Ok(None),
+        Ok(Some(policy)) => Ok(policy),
+        Err(problem) => Err(problem),
+    };
+    let mut governed = Governed {
+        table,
+        policy,
+        since: None,
+        covers_new_files: true,
+        dates_nothing: false,
+        full_pass_at: None,
+        consumers: None,
+    };
+    let identity = governed.table.identity.clone();
+    let (catalog_id, table_id) = (identity.catalog_id, identity.table_id);
+    if let (Ok(policy), true) = (&governed.policy, governed.table.is_parquet) {
+        let rows = store::rows(connection, &identity).await?;
+        let row = if policy.source == Source::Stored { rows.stored } else { rows.mirror };
+        governed.since = row.map(|row| row.updated_at);
+        let book = spec_book(connection, catalog_id, table_id).await?;
+        let live_spec = table_shape(connection, catalog_id, table_id).await?.live_spec;
+        let (source_field_id, keep) = (policy.source_field_id, policy.keep.length());
+        let judge = Judge::new(&book, Retention { source_field_id, keep, now });
+        governed.covers_new_files = live_spec
+            .and_then(|(spec_id, _)| judge.spec(spec_id))
+            .is_some_and(|spec| spec.lead_position().is_some());
+        governed.dates_nothing = dates_nothing(connection, &identity, &judge).await?;
+        governed.full_pass_at = sqlx::query_scalar!(
+            r#"select full_pass_at from tailrace.sweep_state
+               where catalog_id = $1 and table_id = $2 and table_uuid = $3
+                 and policy_revision = $4"#,
+            catalog_id,
+            table_id,
+            identity.table_uuid,
+            policy.revision
+        )
+        .fetch_optional(&mut *connection)
+        .await?
+        .flatten();
+    }
+    // Reading offsets is a right of its own, which the family of rights tells of.
+    governed.consumers =
+        match consumers::of_table(connection, catalog_id, identity.table_uuid, CONSUMERS).await {
+            Err(error) if Failure::of(&error) == Failure::NotPermitted => None,
+            read => Some(read?),
+        };
+    Ok(Some(governed))
+}

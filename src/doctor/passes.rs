@@ -1,0 +1,68 @@
+//! Whether our own schema is the one that is needed, and passes come to their end.
+
+use chrono::{DateTime, Utc};
+
+use super::governed::Governed;
+use super::{Finding, Level, at, listed};
+use crate::policy::Mode;
+
+const SCHEMA: &str = "schema";
+const CHECK: &str = "passes";
+
+/// A policy younger than this need not have seen a pass.
+const YOUNG: i64 = 3600;
+
+/// The schema `tailrace`: up to date, or why not.
+pub fn of_schema(checked: Result<i64, String>) -> Finding {
+    match checked {
+        Ok(version) => Finding::ok(SCHEMA, format!("the schema tailrace is at version {version}")),
+        Err(problem) => Finding::new(
+            Level::Problem,
+            SCHEMA,
+            problem,
+            "no daemon and no command works without it; policies and passes were not looked at",
+            "as it says; `tailrace migrate` makes it and brings it up to date",
+        ),
+    }
+}
+
+/// Tables under an enforcing policy that no pass, or no full pass for two of its turns, got to the
+/// end of.
+pub fn findings(
+    catalog: &str,
+    governed: &[Governed],
+    full_pass_every: std::time::Duration,
+    now: DateTime<Utc>,
+) -> Finding {
+    let overdue = i64::try_from(full_pass_every.as_secs()).unwrap_or(i64::MAX).saturating_mul(2);
+    let enforced = || {
+        governed.iter().filter(|table| {
+            let mode = table.policy.as_ref().map(|policy| policy.mode);
+            mode == Ok(Mode::Enforce) && table.table.is_parquet
+        })
+    };
+    let is_old = |time: DateTime<Utc>, than: i64| (now - time).num_seconds() > than;
+    let waiting: Vec<_> = enforced()
+        .filter(|table| match table.full_pass_at {
+            Some(at) => is_old(at, overdue),
+            None => table.since.is_some_and(|since| is_old(since, YOUNG)),
+        })
+        .map(|table| format!("{}.{}", table.table.identity.namespace, table.table.identity.table))
+        .collect();
+    let newest = enforced().filter_map(|table| table.full_pass_at).max();
+    let finding = match (waiting.as_slice(), newest) {
+        ([], None) => Finding::ok(CHECK, "no full pass yet, and none is due"),
+        ([], Some(newest)) => Finding::ok(
+            CHECK,
+            format!("every enforced table has its full passes, the newest of {}", at(newest)),
+        ),
+        (waiting, _) => Finding::new(
+            Level::Warning,
+            CHECK,
+            format!("no full pass came to its end of late over {}", listed(waiting)),
+            "what has expired there stays, or the first pass is under way for long",
+            "see whether a daemon runs (`tailrace health`) and what its log says (`pass_finished`)",
+        ),
+    };
+    finding.of_catalog(catalog)
+}

@@ -1,0 +1,82 @@
+//! Policies that do not do what somebody may think they do.
+
+use chrono::{DateTime, Utc};
+
+use super::governed::Governed;
+use super::{Finding, Level, at};
+use crate::policy::Mode;
+use crate::sweep::plan::NOT_PARQUET;
+
+const CHECK: &str = "policies";
+
+/// A policy that is only watched, or paused, for longer than this was perhaps forgotten.
+const LONG: i64 = 7 * 24 * 3600;
+
+/// Policies without effect, or that nobody follows; one line for the catalog where there is none.
+pub fn findings(catalog: &str, governed: &[Governed], now: DateTime<Utc>) -> Vec<Finding> {
+    let mut findings: Vec<_> = governed.iter().flat_map(|table| of_table(table, now)).collect();
+    if findings.is_empty() {
+        let what = match governed.len() {
+            0 => "no table has a policy".to_owned(),
+            1 => "1 policy, which is in effect".to_owned(),
+            tables => format!("{tables} policies, all in effect"),
+        };
+        findings.push(Finding::ok(CHECK, what).of_catalog(catalog));
+    }
+    findings
+}
+
+fn of_table(governed: &Governed, now: DateTime<Utc>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut say = |level, what: String, why: &str, to_do: &str| {
+        let finding = Finding::new(level, CHECK, what, why, to_do);
+        findings.push(finding.of_table(&governed.table.identity));
+    };
+    let policy = match &governed.policy {
+        Ok(_) if !governed.table.is_parquet => {
+            say(
+                Level::Problem,
+                NOT_PARQUET.to_owned(),
+                "its policy can never drop anything, and every pass fails on it",
+                "unset the policy, or remove the table's property",
+            );
+            return findings;
+        }
+        Ok(policy) => policy,
+        Err(problem) => {
+            say(
+                Level::Problem,
+                format!("the policy is not followed: {problem}"),
+                "nothing of the table is dropped",
+                "set it right: the table's property partition_retention, or `tailrace policy set`",
+            );
+            return findings;
+        }
+    };
+    if policy.mode != Mode::Enforce {
+        let since = governed.since.map_or(String::new(), |since| format!(" since {}", at(since)));
+        let is_long = governed.since.is_some_and(|since| (now - since).num_seconds() > LONG);
+        say(
+            if is_long { Level::Warning } else { Level::Note },
+            format!("the policy's mode is {}{since}", policy.mode),
+            "nothing of the table is dropped",
+            "set it to enforce when you are sure of it, or unset it",
+        );
+    }
+    if !governed.covers_new_files {
+        say(
+            Level::Problem,
+            format!("the live partition spec has no time field on {}", policy.field),
+            "files that are written now will never expire",
+            "partition the table by that column again, or set a policy on what it is partitioned by",
+        );
+    } else if governed.dates_nothing {
+        say(
+            Level::Problem,
+            format!("the policy's field {} dates none of the newest live files", policy.field),
+            "nothing of the table will ever be dropped",
+            "see `tailrace plan` for what stays and why",
+        );
+    }
+    findings
+}

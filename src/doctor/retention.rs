@@ -1,0 +1,100 @@
+//! When the objects of dropped files go: the catalog's retention, and what holds its floor.
+
+use chrono::{DateTime, Utc};
+
+use super::{Finding, Level, at, roughly};
+use crate::catalog::inventory::consumers::Consumer;
+use crate::catalog::inventory::upkeep::Retention;
+
+const CHECK: &str = "retention";
+const FLOOR: &str = "floor";
+
+/// A retention up to this is no news. Readers of append-only tables need minutes, so an hour is
+/// generous; a day leaves room for a night's job.
+const GENEROUS: i64 = 24 * 3600;
+
+/// How far the floor may lag behind the retention before it is said: expiry is a loop.
+const LAG: i64 = 3600;
+
+/// How long snapshots stay.
+pub fn of_seconds(catalog: &str, retention: &Retention) -> Finding {
+    let set = format!(
+        "update hog_catalog set snapshot_retention_seconds = 3600 where name = '{}';",
+        catalog.replace('\'', "''")
+    );
+    let finding = match retention.seconds {
+        None => Finding::new(
+            Level::Warning,
+            CHECK,
+            "snapshot_retention_seconds is null: snapshots stay for ever",
+            "so do the objects of all that is dropped: readers no longer see them, and nobody \
+             deletes them",
+            "set a retention that is longer than the longest read, through the server:",
+        )
+        .with(vec![set]),
+        Some(seconds) if seconds > GENEROUS => Finding::new(
+            Level::Note,
+            CHECK,
+            format!("snapshots stay for {}", roughly(seconds)),
+            format!(
+                "an object goes {} after its partition was dropped at the earliest",
+                roughly(seconds)
+            ),
+            "for an append-only table an hour is generous: set what the longest read takes, \
+             through the server",
+        ),
+        Some(seconds) => Finding::ok(
+            CHECK,
+            format!(
+                "snapshots stay for {}: that long after its drop an object goes at the earliest",
+                roughly(seconds)
+            ),
+        ),
+    };
+    finding.of_catalog(catalog)
+}
+
+/// What holds the floor: a consumer, or that nobody moves it; nothing to say where snapshots stay
+/// for ever.
+pub fn of_floor(
+    catalog: &str,
+    retention: &Retention,
+    slowest: Option<&Consumer>,
+) -> Option<Finding> {
+    let seconds = retention.seconds?;
+    let Retention { floor, head, now, .. } = *retention;
+    let is_too_old = |time: DateTime<Utc>| (now - time).num_seconds() > seconds;
+    let behind = format!("the floor is at {floor}, {} snapshots behind the head", head - floor);
+    // Without the consumer the floor would go on to the oldest snapshot that is young enough.
+    let pinning = slowest.filter(|consumer| {
+        retention.consumer_floor
+            && consumer.committed_snapshot < head
+            && consumer.committed_time.is_some_and(is_too_old)
+    });
+    let finding = match (pinning, retention.oldest_time) {
+        (Some(consumer), _) => Finding::new(
+            Level::Warning,
+            FLOOR,
+            format!(
+                "the consumer {:?} holds the floor: it is at {} since {} ({behind})",
+                consumer.consumer_id,
+                consumer.committed_snapshot,
+                at(consumer.updated_at)
+            ),
+            "no object of a dropped partition goes while the floor is below the drop",
+            "let it read on; if it is gone for good, delete its offset through the server",
+        ),
+        (None, Some(oldest)) if floor < head && (now - oldest).num_seconds() > seconds + LAG => {
+            Finding::new(
+                Level::Warning,
+                FLOOR,
+                format!("{behind}, its oldest snapshot is of {}", at(oldest)),
+                "nothing holds it, so the server's expiry does not run or does not keep up, and no \
+                 object of a dropped partition goes",
+                "look at the server's expiry loop",
+            )
+        }
+        _ => Finding::ok(FLOOR, format!("{behind}, and no consumer holds it")),
+    };
+    Some(finding.of_catalog(catalog))
+}

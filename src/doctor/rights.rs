@@ -1,0 +1,173 @@
+//! Whether the database role has the rights that it needs, and no more.
+
+use super::{Finding, Level, listed};
+use crate::catalog::inventory::privileges::{Held, Privileges};
+use crate::installation::rights::{Object, Purpose, Right, Whose, as_identifier, needed};
+
+const CHECK: &str = "rights";
+
+/// What is missing, with the GRANT for each, and what is too much, with a REVOKE where one helps.
+///
+/// An object that is not there needs no right. Whoever owns our own tables has every right on
+/// them, which is as it should be for a role that migrates.
+pub fn findings(held: &Privileges, schema: &str) -> Vec<Finding> {
+    let role = &held.role;
+    let mut findings = Vec::new();
+    if !held.attributes.is_empty() {
+        let attributes = held.attributes.iter().map(|attribute| format!("no{attribute}"));
+        findings.push(
+            Finding::new(
+                Level::Warning,
+                CHECK,
+                format!("the role {role} is {}", held.attributes.join(", ")),
+                "it may far more than tailrace needs, so a mistake or a lost password costs more",
+                "use a role of its own, with the grants of the README",
+            )
+            .with(vec![format!(
+                "alter role {} {};",
+                as_identifier(role),
+                attributes.collect::<Vec<_>>().join(" ")
+            )]),
+        );
+    }
+    // To a superuser nothing is refused, and nothing can be revoked.
+    if !held.is_superuser() {
+        for purpose in [
+            Purpose::Passes,
+            Purpose::ExplicitDropsAndFeed,
+            Purpose::Inspection,
+        ] {
+            findings.extend(missing(held, schema, purpose));
+        }
+        findings.extend(owned(held, schema));
+        findings.extend(too_many(held, schema));
+    }
+    if findings.is_empty() {
+        findings.push(Finding::ok(CHECK, format!("the role {role} has what it needs and no more")));
+    }
+    findings
+}
+
+fn missing(held: &Privileges, schema: &str, purpose: Purpose) -> Option<Finding> {
+    let grants: Vec<_> = needed()
+        .into_iter()
+        .filter(|right| right.purpose == purpose && !has(held, schema, right))
+        .map(|right| right.grant(schema, &held.role))
+        .collect();
+    if grants.is_empty() {
+        return None;
+    }
+    let (level, why) = match purpose {
+        Purpose::Passes => (Level::Problem, "passes or changes of policies fail without them"),
+        _ => (Level::Note, "nothing else needs them"),
+    };
+    let what = format!(
+        "the role {} lacks {} of the rights for {}",
+        held.role,
+        grants.len(),
+        purpose.in_words()
+    );
+    Some(Finding::new(level, CHECK, what, why, "as the owner of the objects:").with(grants))
+}
+
+fn key(schema: &str, object: Object) -> Option<(String, String)> {
+    let of = |whose: Whose, name: &str| {
+        let schema = if whose == Whose::Hoglake { schema } else { "tailrace" };
+        Some((schema.to_owned(), name.to_owned()))
+    };
+    match object {
+        Object::Schema(_) => None,
+        Object::Table(whose, name) | Object::Sequence(whose, name) => of(whose, name),
+    }
+}
+
+fn has(held: &Privileges, schema: &str, right: &Right) -> bool {
+    if let Object::Schema(whose) = right.object {
+        let name = if whose == Whose::Hoglake { schema } else { "tailrace" };
+        return held.usable_schemas.contains(name);
+    }
+    // What is not there needs no right: an older server, or a schema that is yet to be made.
+    let of = key(schema, right.object).and_then(|key| held.relations.get(&key));
+    of.is_none_or(|of| holds(of, right))
+}
+
+fn holds(held: &Held, right: &Right) -> bool {
+    let some = held.columns.get(right.privilege);
+    held.whole.contains(right.privilege)
+        || !right.columns.is_empty()
+            && right.columns.iter().all(|column| some.is_some_and(|some| some.contains(*column)))
+}
+
+fn owned(held: &Privileges, schema: &str) -> Option<Finding> {
+    let owned: Vec<_> = held
+        .relations
+        .iter()
+        .filter(|((of, _), held)| of == schema && held.is_owned)
+        .map(|((_, name), _)| name.clone())
+        .collect();
+    (!owned.is_empty()).then(|| {
+        Finding::new(
+            Level::Warning,
+            CHECK,
+            format!("the role {} owns {}", held.role, listed(&owned)),
+            "an owner may alter and drop what is hoglake's",
+            "use a role of its own, with the grants of the README",
+        )
+    })
+}
+
+/// Rights on tables and sequences beyond the list, as (privilege, object) with the REVOKE of each.
+fn too_many(held: &Privileges, schema: &str) -> Option<Finding> {
+    let all = needed();
+    let role = as_identifier(&held.role);
+    let mut names = Vec::new();
+    let mut statements = Vec::new();
+    for ((of, name), held) in &held.relations {
+        if held.is_owned {
+            continue;
+        }
+        let rights: Vec<&Right> = all
+            .iter()
+            .filter(|right| key(schema, right.object) == Some((of.clone(), name.clone())))
+            .collect();
+        let right_to = |privilege: &str| {
+            rights.iter().find(|right| right.privilege == privilege).map(|right| right.columns)
+        };
+        let mut say = |privilege: String| {
+            let object = format!("{}.{name}", as_identifier(of));
+            statements.push(format!("revoke {privilege} on {object} from {role};"));
+            names.push(format!("{privilege} on {name}"));
+        };
+        for privilege in &held.whole {
+            // An UPDATE of the whole where some columns would do is too much as well.
+            if right_to(privilege).is_none_or(|columns| !columns.is_empty()) {
+                say(privilege.to_lowercase());
+            }
+        }
+        for (privilege, columns) in &held.columns {
+            let allowed = right_to(privilege);
+            let beyond: Vec<_> = columns
+                .iter()
+                .filter(|column| {
+                    allowed.is_none_or(|allowed| {
+                        !allowed.is_empty() && !allowed.contains(&column.as_str())
+                    })
+                })
+                .map(String::as_str)
+                .collect();
+            if !beyond.is_empty() {
+                say(format!("{} ({})", privilege.to_lowercase(), beyond.join(", ")));
+            }
+        }
+    }
+    (!names.is_empty()).then(|| {
+        Finding::new(
+            Level::Warning,
+            CHECK,
+            format!("the role {} may more than it needs: {}", held.role, listed(&names)),
+            "what it does not need it can only misuse",
+            "revoke it, from the role or from what it is a member of:",
+        )
+        .with(statements)
+    })
+}

@@ -1,0 +1,138 @@
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::clocks::{Clocks, of_host, of_snapshots};
+use super::queue::{of_queue, of_snapshots as of_churn};
+use super::{Level, indexes, listed, roughly};
+use crate::catalog::clock::Behind;
+use crate::catalog::inventory::upkeep::{Churn, Drained};
+use crate::demo::lake::SCHEMA;
+use crate::instant::UtcInstant;
+
+#[test]
+fn lengths_of_time_in_words() {
+    for (seconds, words) in [
+        (-1, "0 seconds"),
+        (1, "1 second"),
+        (119, "119 seconds"),
+        (120, "2 minutes"),
+        (7_199, "119 minutes"),
+        (7_200, "2 hours"),
+        (172_799, "47 hours"),
+        (172_800, "2 days"),
+        (9_000_000, "104 days"),
+    ] {
+        assert_eq!(roughly(seconds), words);
+    }
+}
+
+#[test]
+fn long_lists_are_cut() {
+    let names = |count: usize| (0..count).map(|n| n.to_string()).collect::<Vec<_>>();
+    assert_eq!(listed(&names(5)), "0, 1, 2, 3, 4");
+    assert_eq!(listed(&names(7)), "0, 1, 2, 3, 4 and 2 more");
+}
+
+/// The statements that doctor prints build what the server itself would have built.
+#[test]
+fn each_index_is_that_of_the_server() {
+    let schema = SCHEMA.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (name, table, rest) in indexes::USED {
+        let statement = format!("create index {name} on {table} {rest};");
+        assert!(schema.contains(&statement), "{statement}");
+    }
+    let names: BTreeSet<_> = indexes::USED.iter().map(|(name, ..)| name).collect();
+    assert_eq!(names.len(), indexes::USED.len());
+}
+
+fn second(seconds: i128) -> UtcInstant {
+    UtcInstant::from_nanos(seconds * 1_000_000_000)
+}
+
+#[test]
+fn a_slow_answer_is_no_skew() {
+    for (database, level, what) in [
+        (1_000, Level::Ok, "this host's clock and the database's agree"),
+        (1_300, Level::Ok, "this host's clock and the database's agree"),
+        (1_360, Level::Ok, "this host's clock and the database's agree"),
+        (1_361, Level::Warning, "the database's clock is 61 seconds ahead of this host's"),
+        (940, Level::Ok, "this host's clock and the database's agree"),
+        (939, Level::Warning, "the database's clock is 61 seconds behind this host's"),
+    ] {
+        let (host_before, host_after) = (second(1_000), second(1_300));
+        let found = of_host(&Clocks { host_before, database: second(database), host_after });
+        assert_eq!((found.level, found.what.as_str()), (level, what));
+    }
+}
+
+#[test]
+fn a_clock_behind_its_own_snapshots() {
+    for (by, level) in [(60, Level::Note), (61, Level::Problem)] {
+        let behind = Behind {
+            now: second(0),
+            newest_snapshot: second(by),
+            by: Duration::from_secs(by as u64),
+        };
+        assert_eq!(of_snapshots("lake", Some(&behind)).level, level);
+    }
+    assert_eq!(of_snapshots("lake", None).level, Level::Ok);
+}
+
+#[test]
+fn how_long_the_queue_takes() {
+    for (undrained, rows, seconds, level, what) in [
+        (0, 0, 0.0, Level::Ok, "no object waits to be deleted"),
+        (
+            1,
+            99,
+            60.0,
+            Level::Ok,
+            "1 object waits to be deleted: about 1 second at 4000 an hour, as is usual",
+        ),
+        (
+            96_000,
+            0,
+            0.0,
+            Level::Ok,
+            "96000 objects wait to be deleted: about 24 hours at 4000 an hour, as is usual",
+        ),
+        (
+            96_001,
+            0,
+            0.0,
+            Level::Warning,
+            "96001 objects wait to be deleted: about 24 hours at 4000 an hour, as is usual",
+        ),
+        (
+            100_000,
+            100,
+            3_600.0,
+            Level::Warning,
+            "100000 objects or more wait to be deleted: about 41 days at 100 an hour, as of late",
+        ),
+        (
+            100_000,
+            20_000,
+            120.0,
+            Level::Ok,
+            "100000 objects or more wait to be deleted: about 10 minutes at 600000 an hour, as of \
+             late",
+        ),
+    ] {
+        let found = of_queue("lake", undrained, &Drained { rows, seconds });
+        assert_eq!((found.level, found.what.as_str()), (level, what));
+    }
+}
+
+#[test]
+fn whose_snapshots() {
+    for (snapshots, ours, seconds, level, what) in [
+        (0, 0, 3_600.0, Level::Ok, "0 snapshots in the last hour, 0 of them ours"),
+        (4, 2, 3_600.0, Level::Ok, "4 snapshots in the last hour, 2 of them ours"),
+        (4, 3, 3_600.0, Level::Note, "4 snapshots in the last hour, 3 of them ours"),
+        (5_000, 50, 1_800.0, Level::Ok, "10000 snapshots in the last hour, 100 of them ours"),
+    ] {
+        let found = of_churn("lake", &Churn { snapshots, ours, seconds });
+        assert_eq!((found.level, found.what.as_str()), (level, what));
+    }
+}

@@ -1,0 +1,170 @@
+//! Clocks, retention, the floor, the queue and the snapshots of a catalog.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use chrono::{TimeDelta, Utc};
+use tailrace::demo::lake::{Catalog, CatalogOptions, Field, NewFile};
+use tailrace::demo::standin::Consumer;
+
+use crate::doctor::text;
+use crate::support::TestDatabase;
+use crate::support::program::days_ago;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+async fn keeping(database: &TestDatabase, retention: Option<Duration>) -> Result<Catalog> {
+    let options = CatalogOptions { retention, ..CatalogOptions::default() };
+    Ok(database.lake.catalog("lake", options).await?)
+}
+
+#[tokio::test]
+async fn how_long_snapshots_stay() -> Result<()> {
+    for (retention, level, what) in [
+        (None, "warning", "snapshot_retention_seconds is null: snapshots stay for ever"),
+        (
+            Some(HOUR),
+            "ok",
+            "snapshots stay for 60 minutes: that long after its drop an object goes at the earliest",
+        ),
+        (
+            Some(24 * HOUR),
+            "ok",
+            "snapshots stay for 24 hours: that long after its drop an object goes at the earliest",
+        ),
+        (Some(7 * 24 * HOUR), "note", "snapshots stay for 7 days"),
+    ] {
+        let database = TestDatabase::new().await?;
+        keeping(&database, retention).await?;
+        let said = database.doctor().await?;
+        assert_eq!(said.of("retention"), [(level, what)]);
+        let statements: &[&str] = match retention {
+            None => {
+                &["update hog_catalog set snapshot_retention_seconds = 3600 where name = 'lake';"]
+            }
+            Some(_) => &[],
+        };
+        assert_eq!(said.statements("retention"), statements);
+        assert_eq!(said.of("floor").len(), usize::from(retention.is_some()));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_consumer_that_holds_the_floor_is_named() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let catalog = keeping(&database, Some(HOUR)).await?;
+    let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;
+    Consumer::register(&table, "slow").await?;
+    let committed = catalog.head().await?;
+    database.sql("UPDATE hog_consumer_offset SET updated_at = '2026-09-17T05:00:00Z'").await?;
+    let quick = Consumer::register(&table, "quick").await?;
+    for _ in 0..3 {
+        table.append(vec![NewFile::of([days_ago(0)])]).await?;
+    }
+    quick.advance(catalog.head().await?).await?;
+    let free = [("ok", "the floor is at 0, 5 snapshots behind the head, and no consumer holds it")];
+    assert_eq!(catalog.head().await?, committed + 3);
+    // Every snapshot is younger than the retention: the floor would be where it is anyway.
+    assert_eq!(database.doctor().await?.of("floor"), free);
+
+    let old = Utc::now() - TimeDelta::minutes(90);
+    catalog.backdate_through(catalog.head().await? - 1, old).await?;
+    let held = "the consumer \"slow\" holds the floor: it is at 2 since 2026-09-17T05:00:00Z (the \
+                floor is at 0, 5 snapshots behind the head)";
+    assert_eq!(database.doctor().await?.of("floor"), [("warning", held)]);
+
+    // A catalog that does not heed consumers is not held by one.
+    database.sql("UPDATE hog_catalog SET consumer_floor = false").await?;
+    assert_eq!(database.doctor().await?.of("floor"), free);
+    // Nobody moves it.
+    let older = Utc::now() - TimeDelta::hours(3);
+    catalog.backdate_through(catalog.head().await? - 1, older).await?;
+    let said = database.doctor().await?;
+    assert_eq!(said.of("floor").len(), 1);
+    assert_eq!(said.of("floor")[0].0, "warning");
+    let why = text(&said.whole("floor")[0]["why"]);
+    assert!(why.starts_with("nothing holds it, so the server's expiry does not run"), "{why}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn how_deep_the_queue_is_and_how_long_it_takes() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let catalog = keeping(&database, Some(HOUR)).await?;
+    let queue = [("ok", "no object waits to be deleted")];
+    assert_eq!(database.doctor().await?.of("removal_queue"), queue);
+    let other = database.catalog("other").await?;
+    let fill = |catalog: &Catalog, rows: i64, drained: &str| {
+        format!(
+            "INSERT INTO hog_file_removal (catalog_id, path, file_kind, reason, drained_at,
+               drained_outcome)
+             SELECT {}, 'x' || n, 'data', 'snapshot_expiry', {drained}
+               FROM generate_series(1, {rows}) n",
+            catalog.catalog_id
+        )
+    };
+    let half_an_hour_ago = "clock_timestamp() - interval '30 minutes', 'deleted'";
+    // Another catalog's cleanup says nothing of this one's.
+    database.sql(&fill(&other, 500, half_an_hour_ago)).await?;
+    database.sql(&fill(&catalog, 1_000, "NULL, NULL")).await?;
+    let of_lake = async || -> Result<String> {
+        let said = database.doctor().await?;
+        let found = said.whole("removal_queue");
+        let lake: Vec<_> = found.iter().filter(|finding| finding["catalog"] == "lake").collect();
+        anyhow::ensure!(lake.len() == 1, "{lake:?}");
+        Ok(format!("{}: {}", text(&lake[0]["level"]), text(&lake[0]["what"])))
+    };
+    assert_eq!(
+        of_lake().await?,
+        "ok: 1000 objects wait to be deleted: about 15 minutes at 4000 an hour, as is usual"
+    );
+    // What was drained lies below what was not.
+    database.sql("DELETE FROM hog_file_removal WHERE drained_at IS NULL").await?;
+    database.sql(&fill(&catalog, 300, half_an_hour_ago)).await?;
+    let long_ago = "clock_timestamp() - interval '2 hours', 'deleted'";
+    database.sql(&fill(&catalog, 300, long_ago)).await?;
+    database.sql(&fill(&catalog, 30_000, "NULL, NULL")).await?;
+    assert_eq!(
+        of_lake().await?,
+        "warning: 30000 objects wait to be deleted: about 2 days at 600 an hour, as of late"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn how_many_snapshots_and_how_many_of_ours() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let catalog = keeping(&database, Some(HOUR)).await?;
+    let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;
+    table.append(vec![NewFile::of([days_ago(9)])]).await?;
+    database.govern(&table, "at", "7d").await?;
+    assert_eq!(database.sweep_one().await?.counts().files, 1);
+    let quiet = [("ok", "4 snapshots in the last hour, 1 of them ours")];
+    assert_eq!(database.doctor().await?.of("snapshots"), quiet);
+    let old = Utc::now() - TimeDelta::hours(2);
+    catalog.backdate_through(catalog.head().await? - 1, old).await?;
+    let ours = [("note", "1 snapshots in the last hour, 1 of them ours")];
+    assert_eq!(database.doctor().await?.of("snapshots"), ours);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_clock_behind_the_newest_snapshot() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let catalog = keeping(&database, Some(HOUR)).await?;
+    let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;
+    table.append(vec![NewFile::of([days_ago(0)])]).await?;
+    let agree = "this host's clock and the database's agree";
+    let fine = "no snapshot is younger than the database's clock says it is now";
+    let said = database.doctor().await?;
+    assert_eq!((said.code, said.of("clocks")), (0, vec![("ok", agree), ("ok", fine)]));
+    let ahead = Utc::now() + TimeDelta::hours(5);
+    catalog.backdate_snapshot(catalog.head().await?, ahead).await?;
+    let said = database.doctor().await?;
+    let clocks = said.of("clocks");
+    assert_eq!((said.code, clocks[0].0, clocks[1]), (3, "problem", ("ok", agree)));
+    let behind = "the database's clock is 4 hours behind the newest snapshot (";
+    assert!(clocks[0].1.starts_with(behind), "{clocks:?}");
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! The grants of the README are those of the program's own list.
+
+use std::collections::BTreeSet;
+
+use tailrace::installation::rights::{Purpose, needed};
+
+/// Each single right of the README's SQL, as (privilege with columns, object).
+fn of_readme() -> BTreeSet<(String, String)> {
+    let readme = include_str!("../../../README.md");
+    let words = readme.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "");
+    let mut rights = BTreeSet::new();
+    for statement in words.split("grant ").skip(1) {
+        let Some((grant, _)) = statement.split_once(" to tailrace") else { continue };
+        let Some((privileges, objects)) = grant.split_once(" on ") else { continue };
+        let (kind, objects) = match objects.split_once(' ') {
+            Some((kind @ ("schema" | "sequence"), names)) => (format!("{kind} "), names),
+            _ => (String::new(), objects),
+        };
+        let mut split: Vec<String> = Vec::new();
+        for part in privileges.split(", ") {
+            match split.last_mut() {
+                Some(last) if is_open(last) => *last = format!("{last}, {part}"),
+                _ => split.push(part.to_owned()),
+            }
+        }
+        for object in objects.split(", ") {
+            for privilege in &split {
+                rights.insert((privilege.clone(), format!("{kind}{object}")));
+            }
+        }
+    }
+    rights
+}
+
+fn is_open(privilege: &str) -> bool {
+    privilege.contains('(') && !privilege.contains(')')
+}
+
+#[test]
+fn the_readme_lists_them_all_and_no_other() {
+    let ours = needed().into_iter().map(|right| {
+        let object = right.object.in_sql("public").replace("public.", "");
+        (right.privilege_in_sql(), object)
+    });
+    assert_eq!(of_readme(), ours.collect());
+    let passes = needed().iter().filter(|right| right.purpose == Purpose::Passes).count();
+    assert_eq!((passes, needed().len()), (44, 51));
+}
