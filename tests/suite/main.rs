@@ -16,5 +16,6 @@ mod policy;
 mod python;
 mod races;
 mod server;
+mod soak;
 mod standins;
 mod support;
