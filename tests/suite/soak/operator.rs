@@ -71,17 +71,20 @@ pub async fn operate(soak: Arc<Soak>, mut random: Rng, mut daemon: Running) -> R
     let (mut keep_days, mut paused) = (7, false);
     while soak.goes_on(&mut random, 3000).await {
         match random.u8(0..12) {
-            0..2 => {
+            0..4 if paused => {
+                paused = false;
+                set_policy(&soak, keep_days, "enforce").await?;
+            }
+            0 => {
+                paused = true;
+                set_policy(&soak, keep_days, "paused").await?;
+            }
+            1 => {
                 keep_days = 16 - keep_days;
                 paused = false;
                 set_policy(&soak, keep_days, "enforce").await?;
             }
-            2..4 => {
-                paused = !paused;
-                let mode = if paused { "paused" } else { "enforce" };
-                set_policy(&soak, keep_days, mode).await?;
-            }
-            4 => {
+            2 => {
                 daemon.kill().await?;
                 daemon = start(&soak)?;
                 soak.count("daemons killed", 1);

@@ -16,7 +16,7 @@ pub const SHIELDED: bool = false;
 pub const SETTINGS: &[(&str, &str)] =
     if SHIELDED { &[("TAILRACE__COMPACTION__RENEW_EVERY", "1s")] } else { &[] };
 /// A file that has been in the window for so long has seen a renewal, and more than one.
-const SETTLED: Duration = Duration::from_secs(10);
+const SETTLED: Duration = Duration::from_secs(6);
 
 /// A window since it has been in force: of a policy that is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
