@@ -100,7 +100,8 @@ pub async fn holds_what_is_live_and_no_more(soak: &Soak) -> Result<()> {
     let vectors = live.iter().filter_map(|file| file.vector.as_ref());
     let expected: BTreeSet<String> =
         live.iter().map(|f| f.path.clone()).chain(vectors.map(|v| v.path.clone())).collect();
-    assert_eq!(named, expected);
+    assert_eq!(&named - &expected, BTreeSet::new(), "they should be gone");
+    assert_eq!(&expected - &named, BTreeSet::new(), "they should be there");
     assert_eq!(expected, history.named_after(catalog.head().await?));
     assert_eq!(nameless, soak.counted("objects without a row"));
     assert_eq!(table.all_files().await?.len(), live.len(), "no ended row is left");

@@ -34,11 +34,12 @@ pub async fn compact(soak: Arc<Soak>, mut random: Rng) -> Result<Left> {
         let settled = settled.if_still_in_force(&soak);
         for group in groups {
             soak.goes_on(&mut random, 150).await;
-            let wasted = group.inputs.iter().any(|input| settled.contains(input));
-            match compaction.commit(group.clone()).await? {
+            let inputs = group.inputs.clone();
+            let wasted = inputs.iter().any(|input| settled.contains(input));
+            match compaction.commit(group).await? {
                 Compacted::Done { .. } => {
                     soak.count("rewrites of the drop window", u64::from(wasted));
-                    assert!(!(SHIELDED && wasted), "{group:?} will be dropped: {settled:?}");
+                    assert!(!(SHIELDED && wasted), "{inputs:?} will be dropped: {settled:?}");
                 }
                 Compacted::Lost => soak.count("compactions that lost", 1),
             }

@@ -49,7 +49,7 @@ pub async fn set_policy(soak: &Soak, keep_days: i64, mode: &str) -> Result<()> {
 
 /// Drops partitions by hand, young ones too.
 async fn drop_some(soak: &Soak, random: &mut Rng) -> Result<()> {
-    let number = random.usize(1..5);
+    let number = random.usize(1..12);
     let mut tuples: Vec<_> = (0..number).map(|_| partition(random)).collect();
     tuples.sort();
     tuples.dedup();

@@ -13,8 +13,9 @@ use super::{Left, Soak};
 /// How old the days are that are written to: some are young; at a keep of 7 days 7 is in the drop
 /// window and 8 expired, at 9 days 9 is in the window; the others have always expired.
 const AGES: [i64; 11] = [0, 0, 1, 2, 4, 7, 8, 9, 12, 13, 14];
-/// The second field of the partitions: more of them, so that compaction finds more to do.
-const KINDS: [&str; 3] = ["view", "click", "sale"];
+/// The second field of the partitions: many of them, for compaction leaves a partition alone for
+/// a minute once it has rewritten it.
+const KINDS: [&str; 8] = ["ask", "bid", "buy", "call", "click", "like", "sale", "view"];
 
 /// The values of a partition that is written to.
 pub fn partition(random: &mut Rng) -> [String; 2] {

@@ -58,7 +58,8 @@ impl Objects {
         } else {
             (file.row_id_start..file.row_id_start + file.record_count).collect()
         };
-        assert_eq!(rows.len() as i64, file.record_count, "{file:?}");
+        let said = file.record_count;
+        assert_eq!(rows.len() as i64, said, "not the rows that its inputs have left: {file:?}");
         self.0.insert(file.path.clone(), rows);
     }
 
