@@ -28,9 +28,9 @@ pub struct Window {
 }
 
 impl Window {
-    /// Whether a day expires within a day from now, or has.
-    fn has(&self, day: &str) -> bool {
-        let today = UtcInstant::from(chrono::Utc::now()).days() as i64;
+    /// Whether a day was in it already a while ago, expired or within a day of it.
+    fn had(&self, day: &str) -> bool {
+        let today = UtcInstant::from(chrono::Utc::now() - SETTLED).days() as i64;
         day.parse::<i64>().is_ok_and(|day| today - day >= self.keep_days)
     }
 }
@@ -50,7 +50,7 @@ pub async fn settled(soak: &Soak) -> Result<Settled> {
     let files = window.map(|window| {
         let long = history.live_files().filter(|(_, known)| known.elapsed() > SETTLED);
         let inside = long.filter(|(file, _)| {
-            file.values.first().and_then(Option::as_deref).is_some_and(|day| window.has(day))
+            file.values.first().and_then(Option::as_deref).is_some_and(|day| window.had(day))
         });
         inside.map(|(file, _)| file.data_file_id).collect()
     });
