@@ -3,7 +3,7 @@
 CARGO ?= cargo
 export SQLX_OFFLINE = true
 
-.PHONY: demo test bench check setup queries
+.PHONY: demo test soak bench check setup queries
 
 demo: setup
 	$(CARGO) build --release --locked --bin tailrace
@@ -11,6 +11,12 @@ demo: setup
 
 test: setup
 	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" $(CARGO) test --locked
+
+# Everybody who has to do with a lake at work on it at once, for a while; tests/suite/soak says who.
+SOAK ?= 10m
+soak: setup
+	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" TAILRACE_SOAK="$(SOAK)" \
+	  $(CARGO) test --locked --test suite soak -- --nocapture
 
 # The figures of docs/performance.md. BENCH=quick only proves that it works, in a twentieth of the
 # size; ROWS="hold cold" measures some rows. Neither writes the page.

@@ -19,6 +19,7 @@ mod policy;
 mod python;
 mod races;
 mod server;
+mod soak;
 mod standins;
 mod support;
 mod trace;

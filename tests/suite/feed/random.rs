@@ -1,96 +1,14 @@
 //! Random histories: consumers that apply what they are told have what a reader of the table sees,
 //! and what is told is what the rows say.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use fastrand::Rng;
-use serde_json::Value;
-use tailrace::demo::lake::{FileRow, NewFile, VectorRow};
+use tailrace::demo::lake::{FileRow, NewFile};
 use tailrace::demo::standin::{Compaction, truncate};
 
+use crate::support::contents::{Follower, Objects};
+
 use super::{Scene, all_ids, window, with_ends};
-
-type Rows = BTreeSet<i64>;
-
-/// What the objects hold, by path: the ids of a file's rows, or of those that a vector deletes.
-#[derive(Default)]
-struct Objects(BTreeMap<String, Rows>);
-
-impl Objects {
-    fn rows(&self, path: &str) -> &Rows {
-        self.0.get(path).unwrap_or_else(|| panic!("no object {path}"))
-    }
-
-    /// Writes the objects of rows that are new: a file's own rows, for an output of compaction
-    /// what is left of its inputs, for a vector the first so many rows of its file.
-    fn write(&mut self, files: &[FileRow], vectors: &[VectorRow]) {
-        for file in files {
-            if self.0.contains_key(&file.path) {
-                continue;
-            }
-            let mut rows: Rows = if file.explicit_row_ids {
-                let is_input = |input: &&FileRow| {
-                    input.end_snapshot == Some(file.begin_snapshot) && input.values == file.values
-                };
-                files.iter().filter(is_input).flat_map(|f| self.left(f, vectors)).collect()
-            } else {
-                (file.row_id_start..file.row_id_start + file.record_count).collect()
-            };
-            assert_eq!(rows.len() as i64, file.record_count, "{file:?}");
-            self.0.insert(file.path.clone(), std::mem::take(&mut rows));
-        }
-        for vector in vectors {
-            if let Some(file) = files.iter().find(|f| f.data_file_id == vector.data_file_id) {
-                let rows = self.rows(&file.path).iter().copied();
-                let deleted = rows.take(vector.delete_count as usize).collect();
-                self.0.entry(vector.path.clone()).or_insert(deleted);
-            }
-        }
-    }
-
-    /// The rows of a file that the vector which ended with it did not delete.
-    fn left(&self, file: &FileRow, vectors: &[VectorRow]) -> Rows {
-        let vector = vectors
-            .iter()
-            .find(|v| v.data_file_id == file.data_file_id && v.end_snapshot == file.end_snapshot);
-        let rows = self.rows(&file.path);
-        vector.map_or_else(|| rows.clone(), |v| rows - self.rows(&v.path))
-    }
-
-    /// What a reader of the files sees.
-    fn seen(&self, files: &[FileRow]) -> Rows {
-        let seen = |file: &FileRow| match &file.vector {
-            Some(vector) => self.rows(&file.path) - self.rows(&vector.path),
-            None => self.rows(&file.path).clone(),
-        };
-        files.iter().flat_map(seen).collect()
-    }
-}
-
-/// Has applied everything up to a snapshot.
-struct Consumer {
-    at: i64,
-    rows: Rows,
-}
-
-impl Consumer {
-    fn apply(&mut self, told: &Value, objects: &Objects) -> Result<()> {
-        let rows = |list: &str| -> Result<Vec<Rows>> {
-            let entries = told[list].as_array().context("a list")?;
-            let rows = |entry: &Value| Ok(objects.rows(entry["path"].as_str().context("a path")?));
-            entries.iter().map(|entry| rows(entry).cloned()).collect()
-        };
-        self.rows.extend(rows("files")?.into_iter().flatten());
-        for list in ["delete_files", "ended_files"] {
-            for gone in rows(list)? {
-                self.rows = &self.rows - &gone;
-            }
-        }
-        self.at = told["to_snapshot"].as_i64().context("a snapshot")?;
-        Ok(())
-    }
-}
 
 /// What the rows of the catalog say of a window, as ids; and whether it has to be told with ends.
 async fn reference(scene: &Scene, from: i64, to: i64) -> Result<([Vec<i64>; 3], bool)> {
@@ -186,8 +104,8 @@ async fn history(seed: u64) -> Result<()> {
     let scene = Scene::new().await?;
     let mut objects = Objects::default();
     let start = scene.catalog.head().await?;
-    let mut consumers: Vec<Consumer> =
-        (0..3).map(|_| Consumer { at: start, rows: Rows::new() }).collect();
+    let mut consumers: Vec<Follower> =
+        (0..3).map(|_| Follower { at: start, ..Follower::default() }).collect();
     for _ in 0..45 {
         step(&scene, &mut random).await?;
         objects.write(&scene.table.all_files().await?, &scene.table.all_vectors().await?);

@@ -1,6 +1,7 @@
 //! What the integration tests stand on: one private server per test process, and a
 //! database of its own for each test.
 
+pub mod contents;
 pub mod gate;
 pub mod governed;
 pub mod process;
