@@ -13,6 +13,7 @@
 //! | [`config`] | every setting, from every place that it can come from |
 //! | [`telemetry`], [`events`] | the log, and the names of what it tells |
 //! | [`demo`] | a private Postgres with a hoglake catalog, and stand-ins for the server's loops |
+//! | [`verify`] | whether what must hold does, read-only |
 //! | [`installation`] | our own schema: migrations, and the check that it fits |
 //! | [`sweep`] | one pass: lease, plan, batches, pace, report |
 //! | [`feed`] | a table's changes between two snapshots, ended files included |
@@ -46,4 +47,5 @@ pub mod sweep;
 pub mod telemetry;
 pub mod transform;
 pub mod turn;
+pub mod verify;
 pub mod window;

@@ -10,6 +10,7 @@ mod progress;
 mod run;
 pub(crate) mod sweep;
 pub(crate) mod text;
+mod verify;
 
 use std::io;
 use std::path::PathBuf;
@@ -38,7 +39,8 @@ const SOME_TABLES_FAILED: u8 = 3;
 /// Retention for hoglake tables: drops expired partitions, each batch in one snapshot, and
 /// leaves the objects to the server's expiry and cleanup.
 ///
-/// Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 some tables failed.
+/// Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 some tables failed,
+/// or a verification found something.
 #[derive(Debug, Parser)]
 #[command(name = "tailrace", version)]
 pub struct Cli {
@@ -62,6 +64,8 @@ enum Command {
     Policy(policy::PolicyCommand),
     /// Drop an enumerated list of partitions in one commit.
     Drop(drop::DropArgs),
+    /// Make sure that what must hold does: nothing overdue, nothing half dropped. Never writes.
+    Verify(verify::VerifyArgs),
     /// Bring tailrace's own schema up to date.
     Migrate,
     /// Tell whether the daemon on this host is alive, for probes. Never asks the database.
@@ -164,6 +168,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Plan(args) => plan::run(&config, &args).await,
         Command::Drop(args) => drop::run(&config, &args).await,
         Command::Policy(command) => policy::run(&config, &command).await,
+        Command::Verify(args) => verify::run(&config, &args).await,
         Command::Migrate => migrate::run(&config).await,
         Command::Health => health::run(&config),
         Command::Config => config::run(&config),

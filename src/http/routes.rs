@@ -16,7 +16,7 @@ use utoipa_axum::routes;
 use super::failure::{Failure, of_panic};
 use super::observe::observe;
 use super::state::State;
-use super::{changes, drops, maintenance, policies, probes};
+use super::{changes, drops, maintenance, policies, probes, verify};
 
 /// What went wrong. Some codes come with more fields.
 #[derive(Debug, Serialize, ToSchema)]
@@ -69,6 +69,7 @@ fn api() -> OpenApiRouter<Arc<State>> {
         .routes(routes!(policies::get_plan))
         .routes(routes!(maintenance::start_pass))
         .routes(routes!(maintenance::get_pass))
+        .routes(routes!(verify::verify_catalog))
         .routes(routes!(probes::livez))
         .routes(routes!(probes::healthz))
         .routes(routes!(probes::metrics))

@@ -18,3 +18,4 @@ mod races;
 mod server;
 mod standins;
 mod support;
+mod verify;
