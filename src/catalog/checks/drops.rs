@@ -92,14 +92,17 @@ pub async fn changes_of(
 ) -> sqlx::Result<Vec<SnapshotChanges>> {
     let rows = sqlx::query!(
         r#"select c.kinds as "kinds: Vec<String>", c.objects as "objects: Vec<i64>",
-                  exists (select from hog_snapshot s
-                          where s.catalog_id = $1 and s.snapshot_id = w.snapshot_id) as "exists!"
+                  s.there is not null as "exists!"
            from unnest($2::bigint[]) with ordinality as w (snapshot_id, ordinal)
            cross join lateral (
              select array_agg(kind order by kind, object_id) as kinds,
                     array_agg(object_id order by kind, object_id) as objects
              from hog_snapshot_change
              where catalog_id = $1 and snapshot_id = w.snapshot_id) as c
+           -- One descent for each: as a condition it would be hashed, from all of the snapshots.
+           left join lateral (
+             select true as there from hog_snapshot
+             where catalog_id = $1 and snapshot_id = w.snapshot_id offset 0) as s on true
            order by w.ordinal"#,
         catalog_id,
         snapshot_ids
