@@ -33,7 +33,7 @@ pub async fn check(
                 .to_owned(),
         );
     }
-    let mut drops = NewestFirst::of(scene);
+    let mut drops = NewestFirst::new();
     while let Some(drops) = drops.next(probe, scene).await? {
         let ids = |drops: &[RecordedDrop]| -> Vec<i64> {
             drops.iter().map(|drop| drop.snapshot_id).collect()
@@ -73,7 +73,7 @@ pub struct NewestFirst {
 
 impl NewestFirst {
     /// From the newest on.
-    pub fn of(_: &Scene<'_>) -> Self {
+    pub fn new() -> Self {
         NewestFirst { before: Some(i64::MAX) }
     }
 

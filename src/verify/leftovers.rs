@@ -40,7 +40,7 @@ pub async fn check(
     let then = scene.now.minus(scene.settings.grace);
     let mut tables: BTreeMap<i64, Tuples> = BTreeMap::new();
     let mut emptied: BTreeMap<i64, i64> = BTreeMap::new();
-    let mut drops = NewestFirst::of(scene);
+    let mut drops = NewestFirst::new();
     while let Some(drops) = drops.next(probe, scene).await? {
         for drop in drops {
             note(drop, then, &mut tables, &mut emptied);
@@ -152,7 +152,7 @@ fn lead(tuple: &TupleOfSpec, book: &SpecBook) -> Option<(i32, String)> {
         let values = tuple.tuple.values.iter();
         tuple.tuple.keys.iter().zip(values).filter_map(|(key, value)| Some((*key, value.clone()?)))
     };
-    pairs().find(|(key, _)| is_time(*key)).or_else(|| pairs().last())
+    pairs().find(|(key, _)| is_time(*key)).or_else(|| pairs().next_back())
 }
 
 fn tuple_of(file: &LiveFile) -> Option<TupleOfSpec> {

@@ -15,7 +15,8 @@ fn drop_of(snapshot_id: i64, files: i64) -> RecordedDrop {
 fn a_snapshot_has_one_deletion_and_at_most_one_alteration_of_its_table() {
     let deleted = ("table_deleted_from", 7);
     let altered = ("table_altered", 7);
-    let table: [(&[(&str, i64)], &[&str]); 8] = [
+    type Case<'a> = (&'a [(&'a str, i64)], &'a [&'a str]);
+    let table: [Case<'_>; 8] = [
         (&[deleted], &[]),
         (&[altered, deleted], &[]),
         (&[], &["it has 0 changes table_deleted_from of the table, not one"]),

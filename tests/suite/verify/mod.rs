@@ -121,8 +121,11 @@ pub fn of(report: &Report, check: Check) -> Result<&CheckReport> {
     checks.into_iter().find(|found| found.check == check).context("the check was made")
 }
 
-/// How many a check found, and what it says of each, with the snapshot.
-pub fn problems(report: &Report, check: Check) -> Result<(i64, Vec<(Option<i64>, &str)>)> {
+/// How many a check found; of each sample the snapshot, and what is said of it.
+pub type Problems<'a> = (i64, Vec<(Option<i64>, &'a str)>);
+
+/// What a check found.
+pub fn problems(report: &Report, check: Check) -> Result<Problems<'_>> {
     let found = of(report, check)?;
     let sample = found.samples.iter().map(|s| (s.snapshot_id, s.problem.as_str())).collect();
     Ok((found.count, sample))
