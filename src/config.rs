@@ -32,7 +32,7 @@ pub use database_url::DatabaseUrl;
 pub use error::ConfigError;
 pub use keys::{
     Database, Discovery, Drop, Guard, Health, History, Http, KEYS, Key, Log, Preset, Schedule,
-    Shutdown, Sweep,
+    Shutdown, Sweep, Verify,
 };
 pub use layers::LoadOptions;
 pub use render::document;
@@ -58,6 +58,8 @@ pub struct Config {
     pub discovery: Discovery,
     /// What is remembered of past drops.
     pub history: History,
+    /// What `tailrace verify` goes by.
+    pub verify: Verify,
     /// What protects from mistakes.
     pub guard: Guard,
     /// The HTTP interface of the daemon.

@@ -13,6 +13,7 @@
 //! | [`config`] | every setting, from every place that it can come from |
 //! | [`telemetry`], [`events`] | the log, and the names of what it tells |
 //! | [`demo`] | a private Postgres with a hoglake catalog, and stand-ins for the server's loops |
+//! | [`verify`] | whether what must hold does, read-only |
 //! | [`installation`] | our own schema: migrations, and the check that it fits |
 //! | [`doctor`] | what an operator should know before trusting it |
 //! | [`debt`] | compaction debt by the server's sample, with and without the drop window |
@@ -52,4 +53,5 @@ pub mod telemetry;
 pub mod trace;
 pub mod transform;
 pub mod turn;
+pub mod verify;
 pub mod window;

@@ -13,6 +13,7 @@ mod run;
 pub(crate) mod sweep;
 pub(crate) mod text;
 mod trace;
+mod verify;
 
 use std::io;
 use std::path::PathBuf;
@@ -43,8 +44,8 @@ const SOME_TABLES_FAILED: u8 = 3;
 /// Retention for hoglake tables: drops expired partitions, each batch in one snapshot, and
 /// leaves the objects to the server's expiry and cleanup.
 ///
-/// Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 some tables failed, or a problem was
-/// found.
+/// Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 some tables failed, or a problem
+/// or violation was found.
 #[derive(Debug, Parser)]
 #[command(name = "tailrace", version)]
 pub struct Cli {
@@ -76,6 +77,8 @@ enum Command {
     /// Show compaction debt by the server's sample, with and without what is about to be dropped.
     /// Never writes.
     Debt(debt::DebtArgs),
+    /// Make sure that what must hold does: nothing overdue, nothing half dropped. Never writes.
+    Verify(verify::VerifyArgs),
     /// Bring tailrace's own schema up to date.
     Migrate,
     /// Tell whether the daemon on this host is alive, for probes. Never asks the database.
@@ -181,6 +184,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Policy(command) => policy::run(&config, &command).await,
         Command::Doctor(args) => doctor::run(&config, &args).await,
         Command::Debt(args) => debt::run(&config, &args).await,
+        Command::Verify(args) => verify::run(&config, &args).await,
         Command::Migrate => migrate::run(&config).await,
         Command::Health => health::run(&config),
         Command::Config => config::run(&config),

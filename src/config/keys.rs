@@ -168,6 +168,15 @@ settings! {
         keep: Span<DAY, { 3650 * DAY }> = Default("90d"),
     }
 
+    /// What `tailrace verify` goes by.
+    Verify = "verify" {
+        /// How long after its expiry a file may still be live. Unset: two passes' worth, which is
+        /// twice schedule.every, or twice the longest distance of two ticks of schedule.cron.
+        grace: Option<Span<SECOND, { 30 * DAY }>> = Unset("20m"),
+        /// How long each check may take for a catalog. One that needs longer is incomplete.
+        budget: Span<10, { 10 * MINUTE }> = Default("10s"),
+    }
+
     /// What protects from mistakes.
     Guard = "guard" {
         /// The shortest keep that a policy can have.

@@ -34,6 +34,7 @@ pub mod state;
 #[cfg(test)]
 mod tests;
 pub mod tokens;
+pub mod verify;
 
 pub use server::Server;
 pub use state::{Context, State};

@@ -15,6 +15,7 @@ use super::browser::refuse_pages;
 use super::failure::Failure;
 use super::state::State;
 use super::tokens::Caller;
+use super::verify;
 use crate::events;
 use crate::sweep::report::milliseconds;
 
@@ -25,10 +26,10 @@ const LONGEST_ID: usize = 128;
 /// The paths that need no token.
 const OPEN: [&str; 2] = ["/livez", "/healthz"];
 
-/// The one path where somebody who may only look may POST: a dry run. Its handler refuses the
-/// rest.
-const TRYING_OUT: &str =
-    "/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/partitions/drop";
+/// The paths where somebody who may only look may POST: a dry run, whose handler refuses the rest,
+/// and a verification, which never writes.
+const LOOKING: [&str; 2] =
+    ["/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/partitions/drop", verify::PATH];
 
 /// The status that stands for a client which went away before it was answered.
 const WENT_AWAY: u16 = 499;
@@ -78,7 +79,7 @@ fn identify(state: &State, request: &Request, route: &str) -> Result<Option<Call
         .and_then(|token| tokens.caller(token))
         .ok_or(Failure::Unauthorized)?;
     let looks = matches!(*request.method(), Method::GET | Method::HEAD);
-    if !looks && route != TRYING_OUT {
+    if !looks && !LOOKING.contains(&route) {
         caller.must_be_operator()?;
     }
     Ok(Some(caller))

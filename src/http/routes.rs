@@ -16,7 +16,7 @@ use utoipa_axum::routes;
 use super::failure::{Failure, of_panic};
 use super::observe::observe;
 use super::state::State;
-use super::{changes, drops, drops_trace, maintenance, policies, probes};
+use super::{changes, drops, drops_trace, maintenance, policies, probes, verify};
 
 /// What went wrong. Some codes come with more fields.
 #[derive(Debug, Serialize, ToSchema)]
@@ -70,6 +70,7 @@ fn api() -> OpenApiRouter<Arc<State>> {
         .routes(routes!(drops_trace::get_drops))
         .routes(routes!(maintenance::start_pass))
         .routes(routes!(maintenance::get_pass))
+        .routes(routes!(verify::verify_catalog))
         .routes(routes!(probes::livez))
         .routes(routes!(probes::healthz))
         .routes(routes!(probes::metrics))

@@ -19,6 +19,7 @@ use crate::explicit::Bounds;
 use crate::metrics::Metrics;
 use crate::sweep::Settings;
 use crate::turn::Turn;
+use crate::verify;
 
 /// What the interface needs of the daemon that it is a part of.
 pub struct Context {
@@ -43,6 +44,7 @@ pub struct State {
     pub(super) metrics: Arc<Metrics>,
     pub(super) tokens: Option<Arc<Tokens>>,
     pub(super) settings: Settings,
+    pub(super) verify: verify::Settings,
     pub(super) bounds: Bounds,
     pub(super) body_timeout: Duration,
     drops: Arc<Semaphore>,
@@ -66,6 +68,7 @@ impl State {
             metrics: context.metrics,
             tokens: context.tokens,
             settings: Settings::from_config(config),
+            verify: verify::Settings::from_config(config),
             bounds: Bounds {
                 limits: Limits {
                     lock_timeout: config.drop.lock_timeout.get(),

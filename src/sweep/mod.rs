@@ -15,7 +15,7 @@ pub mod cursor;
 pub(crate) mod effective;
 mod enforce;
 mod lease;
-mod lookup;
+pub(crate) mod lookup;
 mod overdue;
 mod pace;
 pub mod pacing;
@@ -28,7 +28,7 @@ pub mod report;
 pub mod round;
 pub mod settings;
 mod slices;
-mod sorter;
+pub(crate) mod sorter;
 mod table;
 mod work;
 

@@ -23,3 +23,4 @@ mod soak;
 mod standins;
 mod support;
 mod trace;
+mod verify;

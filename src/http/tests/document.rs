@@ -47,6 +47,7 @@ async fn every_path_of_the_document_is_there_with_and_without_the_version() {
         format!("POST {table}/truncate"),
         format!("POST {pass}"),
         format!("GET {pass}/{{id}}"),
+        format!("POST {pass}/verify"),
         "GET /healthz".to_owned(),
         "GET /livez".to_owned(),
         "GET /metrics".to_owned(),

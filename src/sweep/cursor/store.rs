@@ -76,6 +76,29 @@ pub async fn load(
     })
 }
 
+/// What the last finished reading of the table counted under this policy, and when.
+pub async fn census(
+    connection: &mut PgConnection,
+    table: &TableIdentity,
+    policy_revision: i64,
+) -> sqlx::Result<Option<(Census, UtcInstant)>> {
+    let row = sqlx::query!(
+        r#"select census, case when census_at between '0001-01-01' and '9999-12-31'
+                            then census_at end as census_at
+           from tailrace.sweep_state
+           where catalog_id = $1 and table_id = $2 and table_uuid = $3 and policy_revision = $4"#,
+        table.catalog_id,
+        table.table_id,
+        table.table_uuid,
+        policy_revision
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.and_then(|row| {
+        row.census.and_then(readable::<Census>).zip(row.census_at.map(UtcInstant::from))
+    }))
+}
+
 /// What cannot be read is as good as not there.
 fn readable<T: DeserializeOwned>(value: Value) -> Option<T> {
     serde_json::from_value(value).ok()

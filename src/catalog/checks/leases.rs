@@ -1,0 +1,64 @@
+//! Leases of ours in the server's table of compaction claims.
+
+use chrono::{DateTime, Utc};
+use sqlx::{AssertSqlSafe, PgConnection};
+
+/// What there can be of leases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeaseTables {
+    /// Whether the server has hog_compaction_claim, which came with V15.
+    pub claims: bool,
+    /// Whether our schema has a claimant of each catalog.
+    pub claimants: bool,
+}
+
+/// Which of the two tables are there.
+pub async fn lease_tables(connection: &mut PgConnection) -> sqlx::Result<LeaseTables> {
+    sqlx::query_as!(
+        LeaseTables,
+        r#"select to_regclass('hog_compaction_claim') is not null as "claims!",
+                  to_regclass('tailrace.compaction_claimant') is not null as "claimants!""#
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// A lease of ours.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct Lease {
+    /// The table whose files it names.
+    pub table_id: i64,
+    /// Its key.
+    pub group_key: String,
+    /// How many files.
+    pub files: i32,
+    /// When it was taken, or renewed.
+    pub claimed_at: DateTime<Utc>,
+    /// When it ends.
+    pub expires_at: DateTime<Utc>,
+}
+
+/// The next `most` leases of our claimant in a catalog after one, in the order of the primary key.
+pub async fn leases(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    after: (i64, &str),
+    most: i64,
+) -> sqlx::Result<Vec<Lease>> {
+    // Not checked at compile time: older servers, and older schemas of ours, lack a table.
+    let statement = "select c.table_id, c.group_key, cardinality(c.input_file_ids) as files, \
+               greatest(c.claimed_at, '0001-01-01') as claimed_at, \
+               greatest(least(c.expires_at, '9999-12-31'), '0001-01-01') as expires_at \
+        from hog_compaction_claim c \
+        where c.catalog_id = $1 and (c.table_id, c.group_key) > ($2, $3) \
+          and c.claimant = (select claimant from tailrace.compaction_claimant \
+                            where catalog_id = $1) \
+        order by c.table_id, c.group_key limit $4";
+    sqlx::query_as(AssertSqlSafe(statement))
+        .bind(catalog_id)
+        .bind(after.0)
+        .bind(after.1)
+        .bind(most)
+        .fetch_all(connection)
+        .await
+}

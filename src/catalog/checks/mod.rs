@@ -1,0 +1,102 @@
+//! What `verify` asks of the catalog. Only reads, takes no lock, and each statement is bounded by
+//! what it is given: a piece of an index, or a list of keys.
+
+pub mod drops;
+pub mod leases;
+pub mod receipts;
+pub mod replaced;
+pub mod snapshots;
+pub mod vectors;
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+
+/// A catalog at the moment that a verification sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CatalogState {
+    /// `hog_catalog.last_snapshot_id`.
+    pub head: i64,
+    /// `hog_catalog.earliest_snapshot_id`: file rows that ended at or below it may be purged.
+    pub floor: i64,
+    /// When the snapshot at the floor was made; `None` where the floor has never moved.
+    pub floor_time: Option<DateTime<Utc>>,
+    /// The database's time.
+    pub now: DateTime<Utc>,
+}
+
+/// Reads the catalog's counters; `None` if it is gone. As the first statement of a REPEATABLE READ
+/// transaction it is also what fixes the moment.
+pub async fn catalog_state(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+) -> sqlx::Result<Option<CatalogState>> {
+    sqlx::query_as!(
+        CatalogState,
+        r#"select last_snapshot_id as head, earliest_snapshot_id as floor,
+                  case when earliest_snapshot_time between '0001-01-01' and '9999-12-31'
+                    then earliest_snapshot_time end as floor_time,
+                  clock_timestamp() as "now!"
+           from hog_catalog where catalog_id = $1"#,
+        catalog_id
+    )
+    .fetch_optional(connection)
+    .await
+}
+
+/// When a data file began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Begin {
+    /// The file.
+    pub data_file_id: i64,
+    /// Its first snapshot.
+    pub begin_snapshot: i64,
+    /// When that was made; `None` where expiry has deleted it, and the floor is past it then.
+    pub at: Option<DateTime<Utc>>,
+}
+
+/// When these files began, each by its primary key, and its snapshot by its own.
+pub async fn begins(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    file_ids: &[i64],
+) -> sqlx::Result<Vec<Begin>> {
+    sqlx::query_as!(
+        Begin,
+        r#"select f.data_file_id as "data_file_id!", f.begin_snapshot as "begin_snapshot!",
+                  s.snapshot_time as "at?"
+           from unnest($2::bigint[]) as wanted (data_file_id)
+           cross join lateral (
+             select data_file_id, begin_snapshot from hog_data_file
+             where catalog_id = $1 and data_file_id = wanted.data_file_id offset 0) as f
+           left join lateral (
+             select snapshot_time from hog_snapshot
+             where catalog_id = $1 and snapshot_id = f.begin_snapshot
+               and snapshot_time between '0001-01-01' and '9999-12-31') as s on true"#,
+        catalog_id,
+        file_ids
+    )
+    .fetch_all(connection)
+    .await
+}
+
+/// When the open version of a table began, which is the latest that its properties can be of; the
+/// time of the floor where that snapshot is gone.
+pub async fn version_since(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    table_id: i64,
+) -> sqlx::Result<Option<DateTime<Utc>>> {
+    let since = sqlx::query_scalar!(
+        r#"select coalesce(s.snapshot_time, c.earliest_snapshot_time)
+           from hog_table_version v
+           join hog_catalog c on c.catalog_id = v.catalog_id
+           left join hog_snapshot s
+             on s.catalog_id = v.catalog_id and s.snapshot_id = v.begin_snapshot
+           where v.catalog_id = $1 and v.table_id = $2 and v.end_snapshot is null"#,
+        catalog_id,
+        table_id
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(since.flatten())
+}

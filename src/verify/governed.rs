@@ -1,0 +1,63 @@
+//! The tables that have a policy, or ask for one.
+
+use super::Scene;
+use super::probe::{Probe, Stop};
+use crate::catalog::checks::version_since;
+use crate::catalog::shape::{TableShape, table_shape};
+use crate::catalog::tables::{LiveTable, live_tables};
+use crate::instant::UtcInstant;
+use crate::policy::{Mode, Policy, Source, store};
+use crate::sweep::effective::{Effective, look};
+
+/// A table and its policy.
+#[derive(Debug)]
+pub struct Governed {
+    /// The table.
+    pub live: LiveTable,
+    /// Its columns and its live spec.
+    pub shape: TableShape,
+    /// The policy in force, or why none is.
+    pub effective: Effective,
+    /// Since when the policy is as it is.
+    pub since: Option<UtcInstant>,
+}
+
+impl Governed {
+    /// The policy, where it is enforced on a table that can be swept.
+    pub fn enforced(&self) -> Option<&Policy> {
+        let policy = self.effective.as_ref().ok()?.as_ref()?;
+        (self.live.is_parquet && policy.mode == Mode::Enforce).then_some(policy)
+    }
+}
+
+/// Reads them, by name.
+pub async fn read(probe: &mut Probe<'_>, scene: &Scene<'_>) -> Result<Vec<Governed>, Stop> {
+    let mut tables = Vec::new();
+    for live in live_tables(probe.turn().await?, scene.catalog, true).await? {
+        let identity = &live.identity;
+        if !scene.has(identity.table_id) {
+            continue;
+        }
+        let (catalog_id, table_id) = (identity.catalog_id, identity.table_id);
+        let effective = look(probe.turn().await?, &live, scene.settings.sweep.min_keep).await?;
+        let shape = table_shape(probe.turn().await?, catalog_id, table_id).await?;
+        let since = match &effective {
+            Ok(Some(policy)) if policy.revision != 0 => {
+                let rows = store::rows(probe.turn().await?, identity).await?;
+                let row = match policy.source {
+                    Source::Stored => rows.stored,
+                    Source::Property => rows.mirror,
+                };
+                row.map(|row| row.updated_at.into())
+            }
+            // A property that no pass has seen.
+            Ok(Some(_)) => {
+                let since = version_since(probe.turn().await?, catalog_id, table_id).await?;
+                since.map(UtcInstant::from)
+            }
+            Ok(None) | Err(_) => None,
+        };
+        tables.push(Governed { live, shape, effective, since });
+    }
+    Ok(tables)
+}

@@ -1,0 +1,290 @@
+//! What of a dropped partition is still live: no file that is older than the drop may be.
+//!
+//! Files that came after the drop are the business of the next pass. One exception: a tuple too
+//! large for one commit is dropped in pieces, oldest files first, and only the last of its drops
+//! leaves nothing. Such a drop has a policy and one tuple; the rest may be live for a grace after
+//! the newest of them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::Scene;
+use super::history::NewestFirst;
+use super::probe::{Findings, Probe, Stop};
+use super::report::Sample;
+use crate::catalog::checks::drops::{RecordedDrop, live_before};
+use crate::catalog::checks::{Begin, begins};
+use crate::catalog::discovery::{TupleOfSpec, has_lookup_index};
+use crate::catalog::live_file::LiveFile;
+use crate::catalog::shape::spec_book;
+use crate::catalog::texts::{FromText, files_with_texts};
+use crate::catalog::walk::{Place, live_since, walk};
+use crate::instant::UtcInstant;
+use crate::window::{SpecBook, SpecField, shortened};
+
+/// The last drop of a tuple.
+#[derive(Debug, Clone, Copy)]
+struct LastDrop {
+    snapshot_id: i64,
+    /// Whether the drop may have been a piece that others follow.
+    may_go_on: bool,
+}
+
+type Tuples = HashMap<TupleOfSpec, LastDrop>;
+
+/// Looks for live files of every tuple that was dropped above the floor.
+pub async fn check(
+    probe: &mut Probe<'_>,
+    scene: &Scene<'_>,
+    findings: &mut Findings,
+) -> Result<(), Stop> {
+    let then = scene.now.minus(scene.settings.grace);
+    let mut tables: BTreeMap<i64, Tuples> = BTreeMap::new();
+    let mut emptied: BTreeMap<i64, i64> = BTreeMap::new();
+    let mut drops = NewestFirst::new();
+    while let Some(drops) = drops.next(probe, scene).await? {
+        for drop in drops {
+            note(drop, then, &mut tables, &mut emptied);
+        }
+    }
+    for (table_id, snapshot_id) in emptied {
+        let (turn, most) = (probe.turn().await?, super::report::SAMPLES as i64);
+        let catalog_id = scene.catalog.catalog_id;
+        let (files, ids) = live_before(turn, catalog_id, table_id, snapshot_id, most).await?;
+        findings.count_more(files);
+        for data_file_id in ids {
+            findings.show(left(scene, table_id, data_file_id, None, snapshot_id));
+        }
+    }
+    for (table_id, tuples) in tables {
+        of_table(probe, scene, table_id, &tuples, findings).await?;
+    }
+    Ok(())
+}
+
+/// Notes the tuples of a drop; drops come newest first, and the newest counts.
+fn note(
+    drop: RecordedDrop,
+    then: UtcInstant,
+    tables: &mut BTreeMap<i64, Tuples>,
+    emptied: &mut BTreeMap<i64, i64>,
+) {
+    let RecordedDrop { snapshot_id, table_id, policy_revision, dropped_at, tuples, .. } = drop;
+    let Some(tuples) = tuples else {
+        emptied.entry(table_id).or_insert(snapshot_id);
+        return;
+    };
+    let is_recent = UtcInstant::from(dropped_at) > then;
+    let may_go_on = policy_revision.is_some() && tuples.len() == 1 && is_recent;
+    let of_table = tables.entry(table_id).or_default();
+    for tuple in tuples {
+        of_table.entry(tuple).or_insert(LastDrop { snapshot_id, may_go_on });
+    }
+}
+
+fn is_left(begin: &Begin, drop: &LastDrop) -> bool {
+    begin.begin_snapshot < drop.snapshot_id && !drop.may_go_on
+}
+
+/// A small table is read; of a larger one the tuples' files are looked up by one of their texts.
+async fn of_table(
+    probe: &mut Probe<'_>,
+    scene: &Scene<'_>,
+    table_id: i64,
+    tuples: &Tuples,
+    findings: &mut Findings,
+) -> Result<(), Stop> {
+    let catalog_id = scene.catalog.catalog_id;
+    let reach = &scene.settings.sweep.reach;
+    let most = reach.small_table;
+    let files = live_since(probe.turn().await?, catalog_id, table_id, i64::MIN, most + 1).await?;
+    if files.len() as i64 <= most {
+        return weigh(probe, scene, table_id, tuples, files, findings).await;
+    }
+    let book = spec_book(probe.turn().await?, catalog_id, table_id).await?;
+    let lead = |tuple: &TupleOfSpec| lead(tuple, &book);
+    let all_have = tuples.keys().all(|tuple| lead(tuple).is_some());
+    if !all_have || !has_lookup_index(probe.turn().await?).await? {
+        let mut after = Some(Place::START);
+        while let Some(place) = after {
+            let turn = probe.turn().await?;
+            let (files, next) = walk(turn, catalog_id, table_id, place, reach.piece).await?;
+            weigh(probe, scene, table_id, tuples, files, findings).await?;
+            after = next;
+        }
+        return Ok(());
+    }
+    let mut by_key: BTreeMap<i32, BTreeSet<String>> = BTreeMap::new();
+    for (key_index, text) in tuples.keys().filter_map(lead) {
+        by_key.entry(key_index).or_default().insert(text);
+    }
+    for (key_index, texts) in by_key {
+        let texts: Vec<_> = texts.into_iter().collect();
+        for texts in texts.chunks(reach.texts_at_once) {
+            let from = |text: &String| FromText { text: text.clone(), from_id: i64::MIN };
+            let mut texts: Vec<_> = texts.iter().map(from).collect();
+            while !texts.is_empty() {
+                let turn = probe.turn().await?;
+                let found = files_with_texts(turn, catalog_id, table_id, key_index, &texts).await?;
+                let mut files = found.files;
+                // A file is met by the key of its tuple's lead alone.
+                files.retain(|file| {
+                    tuple_of(file).is_some_and(|t| lead(&t).map(|lead| lead.0) == Some(key_index))
+                });
+                weigh(probe, scene, table_id, tuples, files, findings).await?;
+                texts = found.more;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The value by which a tuple's files are looked up: that of its first field of time, for other
+/// texts are those of every day; else its last one. `None` where it has only nulls.
+fn lead(tuple: &TupleOfSpec, book: &SpecBook) -> Option<(i32, String)> {
+    const OF_TIME: [&str; 4] = ["year", "month", "day", "hour"];
+    let fields = book.specs.get(&tuple.spec_id);
+    let is_time = |key: i32| {
+        let of_key = |field: &&SpecField| field.key_index == key;
+        let field = fields.and_then(|fields| fields.iter().find(of_key));
+        field.is_some_and(|field| OF_TIME.contains(&field.transform.as_str()))
+    };
+    let pairs = || {
+        let values = tuple.tuple.values.iter();
+        tuple.tuple.keys.iter().zip(values).filter_map(|(key, value)| Some((*key, value.clone()?)))
+    };
+    pairs().find(|(key, _)| is_time(*key)).or_else(|| pairs().next_back())
+}
+
+fn tuple_of(file: &LiveFile) -> Option<TupleOfSpec> {
+    Some(TupleOfSpec { spec_id: file.spec_id?, tuple: file.tuple.clone() })
+}
+
+async fn weigh(
+    probe: &mut Probe<'_>,
+    scene: &Scene<'_>,
+    table_id: i64,
+    tuples: &Tuples,
+    files: Vec<LiveFile>,
+    findings: &mut Findings,
+) -> Result<(), Stop> {
+    let dropped: HashMap<i64, (TupleOfSpec, LastDrop)> = files
+        .iter()
+        .filter_map(|file| {
+            let tuple = tuple_of(file)?;
+            let drop = *tuples.get(&tuple)?;
+            Some((file.data_file_id, (tuple, drop)))
+        })
+        .collect();
+    if dropped.is_empty() {
+        return Ok(());
+    }
+    let mut ids: Vec<i64> = dropped.keys().copied().collect();
+    ids.sort_unstable();
+    for begin in begins(probe.turn().await?, scene.catalog.catalog_id, &ids).await? {
+        let Some((tuple, drop)) = dropped.get(&begin.data_file_id) else { continue };
+        if is_left(&begin, drop) {
+            let file = begin.data_file_id;
+            findings.add(left(scene, table_id, file, Some(tuple), drop.snapshot_id));
+        }
+    }
+    Ok(())
+}
+
+fn left(
+    scene: &Scene<'_>,
+    table_id: i64,
+    data_file_id: i64,
+    tuple: Option<&TupleOfSpec>,
+    snapshot_id: i64,
+) -> Sample {
+    let values = tuple.map(|tuple| serde_json::to_string(&tuple.tuple.values).unwrap_or_default());
+    Sample {
+        table: Some(scene.name(table_id)),
+        partition: values.map(|values| shortened(&values)),
+        data_file_id: Some(data_file_id),
+        snapshot_id: Some(snapshot_id),
+        problem: "it is live, and older than the drop of its partition".to_owned(),
+        ..Sample::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::discovery::Counts;
+    use crate::window::StoredTuple;
+
+    fn tuple(text: &str) -> TupleOfSpec {
+        let tuple = StoredTuple { keys: vec![0], values: vec![Some(text.to_owned())] };
+        TupleOfSpec { spec_id: 1, tuple }
+    }
+
+    /// A drop of these tuples on the tenth day.
+    fn drop_of(snapshot_id: i64, policy: bool, texts: &[&str]) -> RecordedDrop {
+        RecordedDrop {
+            snapshot_id,
+            table_id: 7,
+            policy_revision: policy.then_some(1),
+            dropped_at: UtcInstant::from_days(10).to_chrono().expect("a time"),
+            counts: Counts::default(),
+            tuples: Some(texts.iter().map(|text| tuple(text)).collect()),
+        }
+    }
+
+    /// Whether a live file of tuple "a" is left over, by the snapshot that it began in.
+    fn is_found(drops: Vec<RecordedDrop>, then: i128, begin_snapshot: i64) -> bool {
+        let (mut tables, mut emptied) = (BTreeMap::new(), BTreeMap::new());
+        for drop in drops {
+            note(drop, UtcInstant::from_days(then), &mut tables, &mut emptied);
+        }
+        let begin = Begin { data_file_id: 1, begin_snapshot, at: None };
+        is_left(&begin, &tables[&7][&tuple("a")])
+    }
+
+    #[test]
+    fn only_what_is_older_than_the_last_drop_is_left_over() {
+        let whole = || vec![drop_of(9, true, &["a", "b"]), drop_of(5, true, &["a", "c"])];
+        assert!(is_found(whole(), 0, 8));
+        assert!(!is_found(whole(), 0, 9), "in the drop's own snapshot nothing begins");
+        assert!(!is_found(whole(), 0, 10));
+    }
+
+    #[test]
+    fn the_rest_of_a_drop_in_pieces_has_a_grace() {
+        let piece = |policy| vec![drop_of(9, policy, &["a"]), drop_of(5, policy, &["a"])];
+        assert!(!is_found(piece(true), 9, 4), "the next piece may come");
+        assert!(is_found(piece(true), 10, 4), "none has come");
+        assert!(is_found(piece(false), 9, 4), "an explicit drop has no pieces");
+    }
+
+    #[test]
+    fn a_tuple_is_found_by_its_time_or_else_by_its_last_text() {
+        let tuple = |values: [Option<&str>; 2]| TupleOfSpec {
+            spec_id: 1,
+            tuple: StoredTuple {
+                keys: vec![0, 1],
+                values: values.map(|value| value.map(str::to_owned)).into(),
+            },
+        };
+        let book = |transforms: [&str; 2]| {
+            let field = |(key_index, transform): (i32, &str)| SpecField {
+                key_index,
+                source_field_id: 1,
+                transform: transform.to_owned(),
+                transform_param: None,
+            };
+            SpecBook::of_definitions([(1, (0..).zip(transforms).map(field).collect())])
+        };
+        let (day, plain) = (book(["day", "identity"]), book(["identity", "identity"]));
+        for (values, book, expected) in [
+            ([Some("a"), Some("b")], &day, Some((0, "a"))),
+            ([None, Some("b")], &day, Some((1, "b"))),
+            ([Some("a"), Some("b")], &plain, Some((1, "b"))),
+            ([Some("a"), None], &plain, Some((0, "a"))),
+            ([None, None], &day, None),
+        ] {
+            let expected = expected.map(|(key, text)| (key, text.to_owned()));
+            assert_eq!(lead(&tuple(values), book), expected, "{values:?}");
+        }
+    }
+}

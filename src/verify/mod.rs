@@ -1,0 +1,230 @@
+//! Whether what must hold does: the invariants of retention, asked of the database, read-only.
+//!
+//! Each catalog is looked at in one REPEATABLE READ transaction that cannot write and takes no lock
+//! but those of reading, so that all of its checks see one moment: under load, what is committed
+//! meanwhile is neither half seen nor taken for a violation. Each check has a savepoint of its own
+//! in it, and a budget: one whose statement the server cancels goes back to its savepoint, and the
+//! next one goes on at the same moment. That is what sessions of an exported snapshot would give
+//! too, at the price of a session for each check and of one that must sit idle in its transaction,
+//! which the server ends after 30 s. The price of ours is one old snapshot, kept from vacuum for at
+//! most as many budgets as there are checks.
+//!
+//! What could not be looked at is `incomplete`, never `ok`: a budget that ran out, a right that the
+//! role lacks, an index or a table that an older server lacks.
+
+mod density;
+mod governed;
+mod history;
+mod leases;
+mod leftovers;
+mod overdue;
+mod policies;
+mod probe;
+mod receipts;
+pub mod report;
+mod settings;
+mod undated;
+mod vectors;
+
+use std::collections::BTreeMap;
+
+use sqlx::PgConnection;
+
+use crate::catalog::checks::{CatalogState, catalog_state};
+use crate::catalog::connect::{Database, close};
+use crate::catalog::deadline::within;
+use crate::catalog::tables::{Catalog, LiveTable, TableIdentity, catalogs, live_tables};
+use crate::instant::UtcInstant;
+use crate::sweep::Scope;
+use governed::Governed;
+use probe::{Findings, Probe, Stop};
+use report::{CatalogReport, Check, CheckReport, Report};
+
+pub use settings::Settings;
+
+/// What the checks of one catalog share.
+struct Scene<'a> {
+    catalog: &'a Catalog,
+    state: CatalogState,
+    now: UtcInstant,
+    settings: &'a Settings,
+    /// The one table that is looked at; all where there is none.
+    only: Option<i64>,
+    /// The live tables, by id.
+    names: BTreeMap<i64, String>,
+    /// The tables that have a policy or ask for one, or why they could not be read.
+    governed: Result<Vec<Governed>, String>,
+}
+
+impl Scene<'_> {
+    fn has(&self, table_id: i64) -> bool {
+        self.only.is_none_or(|only| only == table_id)
+    }
+
+    /// The table's name, or what can be said of one that is gone.
+    fn name(&self, table_id: i64) -> String {
+        self.names.get(&table_id).cloned().unwrap_or_else(|| format!("table {table_id}"))
+    }
+
+    fn governed(&self) -> Result<impl Iterator<Item = &Governed>, Stop> {
+        let governed = self.governed.as_ref().map_err(|why| Stop::Unknown(why.clone()))?;
+        Ok(governed.iter().filter(|table| self.has(table.live.identity.table_id)))
+    }
+}
+
+/// Verifies every catalog in scope, in a session that cannot write.
+///
+/// # Errors
+/// The database is away, or the scope names what is not there.
+pub async fn verify(
+    database: &Database,
+    settings: &Settings,
+    scope: &Scope,
+) -> anyhow::Result<Report> {
+    let mut connection = database.read_only_session().await?;
+    let report = verify_in(&mut connection, settings, scope).await;
+    close(connection).await;
+    report
+}
+
+/// As [`verify`], in a session that is there already. It must not be in a transaction.
+///
+/// # Errors
+/// As those of [`verify`].
+pub async fn verify_in(
+    connection: &mut PgConnection,
+    settings: &Settings,
+    scope: &Scope,
+) -> anyhow::Result<Report> {
+    let mut reports = Vec::new();
+    for catalog in catalogs(connection).await? {
+        if scope.has_catalog(&catalog.name) {
+            reports.extend(verify_catalog(connection, &catalog, settings, scope).await?);
+        }
+    }
+    anyhow::ensure!(!reports.is_empty() || *scope == Scope::default(), NOT_THERE);
+    Ok(Report::of(reports))
+}
+
+/// What is said of a scope that names nothing.
+const NOT_THERE: &str = "there is no such catalog, or no live table of that name in it";
+
+/// Statements lead from keys to rows by an index, whatever the planner believes of the tables; see
+/// [`Database::sweeping_session`].
+const BEGIN: &str = "begin isolation level repeatable read read only; \
+    set local enable_seqscan = off; set local enable_bitmapscan = off; \
+    set local enable_hashjoin = off; set local enable_mergejoin = off; \
+    set local lock_timeout = '1s'";
+
+/// `None` where the catalog is gone, or has no table of the scope.
+async fn verify_catalog(
+    connection: &mut PgConnection,
+    catalog: &Catalog,
+    settings: &Settings,
+    scope: &Scope,
+) -> anyhow::Result<Option<CatalogReport>> {
+    sqlx::raw_sql(BEGIN).execute(&mut *connection).await?;
+    let report = in_transaction(connection, catalog, settings, scope).await;
+    // Nothing was written. Where the connection is lost, that is the error to be told.
+    let ended = sqlx::raw_sql("rollback").execute(connection).await;
+    let report = report?;
+    ended?;
+    Ok(report)
+}
+
+async fn in_transaction(
+    connection: &mut PgConnection,
+    catalog: &Catalog,
+    settings: &Settings,
+    scope: &Scope,
+) -> anyhow::Result<Option<CatalogReport>> {
+    let Some(state) = catalog_state(connection, catalog.catalog_id).await? else {
+        return Ok(None);
+    };
+    let live = live_tables(connection, catalog, false).await?;
+    let name = |table: &LiveTable| {
+        let TableIdentity { table_id, namespace, table, .. } = &table.identity;
+        (*table_id, format!("{namespace}.{table}"))
+    };
+    let names: BTreeMap<i64, String> = live.iter().map(name).collect();
+    let only = match &scope.table {
+        None => None,
+        Some(_) => {
+            let found = live
+                .iter()
+                .find(|live| scope.has_table(&live.identity.namespace, &live.identity.table));
+            let Some(found) = found else { return Ok(None) };
+            Some(found.identity.table_id)
+        }
+    };
+    let mut scene = Scene {
+        catalog,
+        state,
+        now: state.now.into(),
+        settings,
+        only,
+        names,
+        governed: Ok(Vec::new()),
+    };
+    scene.governed = read_governed(connection, &scene).await?;
+    let mut checks = Vec::new();
+    for check in Check::ALL {
+        let mut findings = Findings::default();
+        let stopped = checked(connection, &scene, check, &mut findings).await?;
+        checks.push(CheckReport::of(check, findings, stopped));
+    }
+    Ok(Some(CatalogReport {
+        catalog: catalog.name.clone(),
+        as_of: scene.now,
+        snapshot_id: state.head,
+        checks,
+    }))
+}
+
+/// Reads the governed tables as a check does: a failure is told by each check that needs them.
+async fn read_governed(
+    connection: &mut PgConnection,
+    scene: &Scene<'_>,
+) -> sqlx::Result<Result<Vec<Governed>, String>> {
+    let mut probe = Probe::begin(connection, scene.settings.budget).await?;
+    let mut tables = Vec::new();
+    let read = within(probe.patience(), governed::read(&mut probe, scene)).await;
+    let stopped = probe.end(read.map(|read| tables = read)).await?;
+    Ok(stopped.map_or(Ok(tables), Err))
+}
+
+/// Runs one check; why it could not come to its end, if it did not.
+///
+/// # Errors
+/// Only where the session is lost: then no other check can be run either.
+async fn checked(
+    connection: &mut PgConnection,
+    scene: &Scene<'_>,
+    check: Check,
+    findings: &mut Findings,
+) -> sqlx::Result<Option<String>> {
+    let mut probe = Probe::begin(connection, scene.settings.budget).await?;
+    let patience = probe.patience();
+    let ran = within(patience, run(&mut probe, scene, check, findings)).await;
+    probe.end(ran).await
+}
+
+async fn run(
+    probe: &mut Probe<'_>,
+    scene: &Scene<'_>,
+    check: Check,
+    findings: &mut Findings,
+) -> Result<(), Stop> {
+    match check {
+        Check::OverdueFiles => overdue::check(probe, scene, findings).await,
+        Check::VectorsOfDroppedFiles => vectors::check(probe, scene, findings).await,
+        Check::DropHistory => history::check(probe, scene, findings).await,
+        Check::DroppedPartitions => leftovers::check(probe, scene, findings).await,
+        Check::SnapshotIds => density::check(probe, scene, findings).await,
+        Check::Receipts => receipts::check(probe, scene, findings).await,
+        Check::PolicyFields => policies::fields(scene, findings),
+        Check::UndatedFiles => undated::check(probe, scene, findings).await,
+        Check::Leases => leases::check(probe, scene, findings).await,
+        Check::ReplacedTables => policies::replaced(probe, scene, findings).await,
+    }
+}

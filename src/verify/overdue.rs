@@ -1,0 +1,238 @@
+//! Files that are live for longer than they should be.
+//!
+//! A file is overdue if its partition had expired a grace ago and is expired now, its policy is
+//! enforced and was the same a grace ago, and the file was there a grace ago. That is the latest of
+//! the three, without a time of expiry of its own: a text that can be read in two ways expires by
+//! the later one, which the judge knows and nobody has to compute again.
+
+use super::Scene;
+use super::governed::Governed;
+use super::probe::{Findings, Probe, Stop};
+use super::report::Sample;
+use crate::catalog::checks::{Begin, begins};
+use crate::catalog::discovery::has_lookup_index;
+use crate::catalog::live_file::LiveFile;
+use crate::catalog::shape::spec_book;
+use crate::catalog::texts::{FromText, distinct_texts, files_with_texts};
+use crate::catalog::walk::{Place, live_since, walk};
+use crate::instant::UtcInstant;
+use crate::policy::Policy;
+use crate::sweep::lookup::Lookup;
+use crate::window::{Judge, Retention, Verdict};
+
+/// So many files are asked for their beginning at once.
+const PIECE: usize = 5_000;
+
+/// Looks at every table with an enforced policy.
+pub async fn check(
+    probe: &mut Probe<'_>,
+    scene: &Scene<'_>,
+    findings: &mut Findings,
+) -> Result<(), Stop> {
+    let then = scene.now.minus(scene.settings.grace);
+    let mut unknown = 0;
+    for table in scene.governed()? {
+        let Some(policy) = table.enforced() else { continue };
+        if table.since.is_some_and(|since| since > then) {
+            continue;
+        }
+        let hunt = Hunt::new(probe, scene, table, policy, then).await?;
+        hunt.all(probe, findings, &mut unknown).await?;
+    }
+    if unknown > 0 {
+        findings.gaps.push(format!(
+            "of {unknown} expired files it is not known since when they are there: \
+             snapshot_retention_seconds is shorter than verify.grace"
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a file was there by a time: what is known of a snapshot that expiry has deleted is that
+/// it is older than the floor.
+fn was_there(begin: &Begin, then: UtcInstant, floor_time: Option<UtcInstant>) -> Option<bool> {
+    match begin.at.map(UtcInstant::from) {
+        Some(at) => Some(at <= then),
+        None => floor_time.is_some_and(|floor| floor <= then).then_some(true),
+    }
+}
+
+/// The search in one table.
+struct Hunt<'a> {
+    scene: &'a Scene<'a>,
+    table: &'a Governed,
+    judge_now: Judge,
+    judge_then: Judge,
+    then: UtcInstant,
+}
+
+impl<'a> Hunt<'a> {
+    async fn new(
+        probe: &mut Probe<'_>,
+        scene: &'a Scene<'a>,
+        table: &'a Governed,
+        policy: &Policy,
+        then: UtcInstant,
+    ) -> Result<Self, Stop> {
+        let identity = &table.live.identity;
+        let turn = probe.turn().await?;
+        let book = spec_book(turn, identity.catalog_id, identity.table_id).await?;
+        let judge = |now| {
+            let keep = policy.keep.length();
+            Judge::new(&book, Retention { source_field_id: policy.source_field_id, keep, now })
+        };
+        Ok(Hunt { scene, table, judge_now: judge(scene.now), judge_then: judge(then), then })
+    }
+
+    /// A small table is read. Of a larger one the texts that had expired are looked up, as a pass
+    /// does; where there is no index for that, it is read in pieces as far as the budget goes.
+    async fn all(
+        &self,
+        probe: &mut Probe<'_>,
+        findings: &mut Findings,
+        unknown: &mut i64,
+    ) -> Result<(), Stop> {
+        let identity = &self.table.live.identity;
+        let (catalog_id, table_id) = (identity.catalog_id, identity.table_id);
+        let reach = &self.scene.settings.sweep.reach;
+        let most = reach.small_table;
+        let turn = probe.turn().await?;
+        let files = live_since(turn, catalog_id, table_id, i64::MIN, most + 1).await?;
+        if files.len() as i64 <= most {
+            return self.weigh(probe, files, findings, unknown).await;
+        }
+        if has_lookup_index(probe.turn().await?).await? {
+            for key_index in self.judge_then.lead_keys() {
+                self.by_texts(probe, key_index, findings, unknown).await?;
+            }
+            return Ok(());
+        }
+        let mut after = Some(Place::START);
+        while let Some(place) = after {
+            let turn = probe.turn().await?;
+            let (files, next) = walk(turn, catalog_id, table_id, place, reach.piece).await?;
+            self.weigh(probe, files, findings, unknown).await?;
+            after = next;
+        }
+        Ok(())
+    }
+
+    async fn by_texts(
+        &self,
+        probe: &mut Probe<'_>,
+        key_index: i32,
+        findings: &mut Findings,
+        unknown: &mut i64,
+    ) -> Result<(), Stop> {
+        let identity = &self.table.live.identity;
+        let (catalog_id, table_id) = (identity.catalog_id, identity.table_id);
+        let reach = &self.scene.settings.sweep.reach;
+        let lookup = Lookup { table: identity, judge: &self.judge_then, reach };
+        let (mut after, mut is_last) = (None::<String>, false);
+        while !is_last {
+            let (turn, most) = (probe.turn().await?, reach.texts_listed);
+            let texts =
+                distinct_texts(turn, catalog_id, key_index, after.as_deref(), None, most).await?;
+            is_last = (texts.len() as i64) < most;
+            after = texts.last().cloned();
+            let expired: Vec<_> = texts
+                .into_iter()
+                .filter(|text| self.judge_then.expiry_of_text(key_index, text).is_some())
+                .map(|text| FromText { text, from_id: i64::MIN })
+                .collect();
+            for texts in expired.chunks(reach.texts_at_once) {
+                let mut texts = texts.to_vec();
+                while !texts.is_empty() {
+                    let turn = probe.turn().await?;
+                    let found =
+                        files_with_texts(turn, catalog_id, table_id, key_index, &texts).await?;
+                    // A file may be met by several of its values, and counts by one.
+                    let lead = |file: &LiveFile| lookup.is_lead(file, key_index);
+                    let files = found.files.into_iter().filter(lead).collect();
+                    self.weigh(probe, files, findings, unknown).await?;
+                    texts = found.more;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts those of the files that are overdue.
+    async fn weigh(
+        &self,
+        probe: &mut Probe<'_>,
+        files: Vec<LiveFile>,
+        findings: &mut Findings,
+        unknown: &mut i64,
+    ) -> Result<(), Stop> {
+        let is_expired = |judge: &Judge, file: &LiveFile| {
+            matches!(judge.judge(file.spec_id, &file.tuple), Verdict::Expired { .. })
+        };
+        let expired: Vec<_> = files
+            .into_iter()
+            .filter(|file| is_expired(&self.judge_then, file) && is_expired(&self.judge_now, file))
+            .collect();
+        let floor_time = self.scene.state.floor_time.map(UtcInstant::from);
+        for piece in expired.chunks(PIECE) {
+            let ids: Vec<i64> = piece.iter().map(|file| file.data_file_id).collect();
+            let turn = probe.turn().await?;
+            for begin in begins(turn, self.table.live.identity.catalog_id, &ids).await? {
+                match was_there(&begin, self.then, floor_time) {
+                    Some(true) => {
+                        findings.count_more(1);
+                        if findings.has_room() {
+                            let is_it = |file: &&LiveFile| file.data_file_id == begin.data_file_id;
+                            findings.show(self.sample(&begin, piece.iter().find(is_it)));
+                        }
+                    }
+                    Some(false) => {}
+                    None => *unknown += 1,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sample(&self, begin: &Begin, file: Option<&LiveFile>) -> Sample {
+        let ended = file.and_then(|file| match self.judge_now.judge(file.spec_id, &file.tuple) {
+            Verdict::Expired { range_end } => Some(range_end),
+            Verdict::Kept { .. } => None,
+        });
+        let keep = self.judge_now.retention().keep;
+        let expiry = ended.map(|end| format!(" since {}", end.plus(keep)));
+        Sample {
+            table: Some(self.scene.name(self.table.live.identity.table_id)),
+            partition: file.map(|file| self.judge_now.display(file.spec_id, &file.tuple)),
+            data_file_id: Some(begin.data_file_id),
+            snapshot_id: Some(begin.begin_snapshot),
+            problem: format!("it has expired{}, and is live", expiry.unwrap_or_default()),
+            ..Sample::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_was_there_where_that_is_certain() {
+        let at = |day| UtcInstant::from_days(day);
+        let begin = |day: Option<i128>| Begin {
+            data_file_id: 1,
+            begin_snapshot: 1,
+            at: day.and_then(|day| at(day).to_chrono()),
+        };
+        for (began, floor, expected) in [
+            (Some(10), None, Some(true)),
+            (Some(11), None, Some(false)),
+            (Some(11), Some(12), Some(false)),
+            (None, Some(10), Some(true)),
+            (None, Some(11), None),
+            (None, None, None),
+        ] {
+            let found = was_there(&begin(began), at(10), floor.map(at));
+            assert_eq!(found, expected, "{began:?} {floor:?}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Whether policies mean something: a time field of the live spec, a table that is there.
+
+use super::Scene;
+use super::governed::Governed;
+use super::probe::{Findings, Probe, Stop};
+use super::report::Sample;
+use crate::catalog::checks::replaced::left_policies;
+use crate::catalog::shape::TableShape;
+use crate::policy::Policy;
+use crate::sweep::plan::NOT_PARQUET;
+use crate::transform::TimeTransform;
+
+/// Looks at every policy, whatever its mode: one that is paused is to mean something too when it is
+/// enforced again.
+pub fn fields(scene: &Scene<'_>, findings: &mut Findings) -> Result<(), Stop> {
+    for table in scene.governed()? {
+        if let Some(problem) = problem(table) {
+            findings.add(Sample {
+                table: Some(scene.name(table.live.identity.table_id)),
+                problem,
+                ..Sample::default()
+            });
+        }
+    }
+    Ok(())
+}
+
+fn problem(table: &Governed) -> Option<String> {
+    match &table.effective {
+        Err(problem) => Some(problem.clone()),
+        Ok(None) => None,
+        Ok(Some(_)) if !table.live.is_parquet => Some(NOT_PARQUET.to_owned()),
+        Ok(Some(policy)) => (!means_time(policy, &table.shape)).then(|| {
+            format!(
+                "the policy's field {} is no time field of the live partition spec: new files are \
+                 not covered",
+                policy.field
+            )
+        }),
+    }
+}
+
+fn means_time(policy: &Policy, shape: &TableShape) -> bool {
+    let column = shape.columns.iter().find(|column| column.field_id == policy.source_field_id);
+    let col_type = column.map(|column| column.col_type.as_str());
+    let is_time = |transform: &str| TimeTransform::of_field(transform, col_type).is_some();
+    column.is_some()
+        && shape
+            .live_spec_fields()
+            .iter()
+            .filter(|field| field.source_field_id == policy.source_field_id)
+            .any(|field| is_time(&field.transform))
+}
+
+/// Looks for policies that the replacement of their table left behind.
+pub async fn replaced(
+    probe: &mut Probe<'_>,
+    scene: &Scene<'_>,
+    findings: &mut Findings,
+) -> Result<(), Stop> {
+    for left in left_policies(probe.turn().await?, scene.catalog.catalog_id).await? {
+        if scene.has(left.table_id) {
+            findings.add(Sample {
+                table: Some(format!("{}.{}", left.namespace, left.table)),
+                problem: format!(
+                    "it took the place of table {}, which had the policy {} keep {}, and has none",
+                    left.old_table_id, left.field, left.keep
+                ),
+                ..Sample::default()
+            });
+        }
+    }
+    Ok(())
+}

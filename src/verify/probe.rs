@@ -1,0 +1,129 @@
+//! One check at work: its savepoint, its budget, what it finds.
+
+use std::time::{Duration, Instant};
+
+use sqlx::PgConnection;
+
+use super::report::{SAMPLES, Sample};
+use crate::catalog::deadline::SLACK;
+use crate::catalog::failure::{Failure, in_words};
+
+/// What a statement may take at least, however little is left of the budget: the statement that
+/// ends a check runs under the same limit.
+const SHORTEST: Duration = Duration::from_millis(500);
+
+/// Why a check did not come to its end.
+#[derive(Debug)]
+pub enum Stop {
+    /// The budget is used up.
+    OutOfBudget,
+    /// The database refused, or is away.
+    Database(sqlx::Error),
+    /// Something that the check needs is not known, in words.
+    Unknown(String),
+}
+
+impl From<sqlx::Error> for Stop {
+    fn from(error: sqlx::Error) -> Self {
+        match Failure::of(&error) {
+            Failure::StatementCancelled => Self::OutOfBudget,
+            _ => Self::Database(error),
+        }
+    }
+}
+
+/// A session for one check.
+pub struct Probe<'a> {
+    connection: &'a mut PgConnection,
+    budget: Duration,
+    until: Instant,
+}
+
+impl<'a> Probe<'a> {
+    /// Begins a check in the session's transaction.
+    pub async fn begin(connection: &'a mut PgConnection, budget: Duration) -> sqlx::Result<Self> {
+        sqlx::raw_sql("savepoint one_check").execute(&mut *connection).await?;
+        Ok(Probe { connection, budget, until: Instant::now() + budget })
+    }
+
+    /// The session for the next statement, which the server cancels when the budget is used up.
+    /// Every piece of a check asks for it anew.
+    ///
+    /// # Errors
+    /// [`Stop::OutOfBudget`].
+    pub async fn turn(&mut self) -> Result<&mut PgConnection, Stop> {
+        let rest = self.until.saturating_duration_since(Instant::now());
+        if rest.is_zero() {
+            return Err(Stop::OutOfBudget);
+        }
+        let limit = rest.max(SHORTEST).as_millis().to_string();
+        sqlx::query_scalar!(r#"select set_config('statement_timeout', $1, true) as "set!""#, limit)
+            .fetch_one(&mut *self.connection)
+            .await?;
+        Ok(self.connection)
+    }
+
+    /// How long to wait for the end of the check before the network is given up.
+    pub fn patience(&self) -> Duration {
+        self.budget * 2 + SLACK * 2
+    }
+
+    /// Ends the check, whatever became of it; in words why it did not come to its end.
+    ///
+    /// # Errors
+    /// The session is lost.
+    pub async fn end(self, result: Result<(), Stop>) -> sqlx::Result<Option<String>> {
+        let why = match result {
+            Ok(()) => None,
+            Err(Stop::OutOfBudget) => Some("it needs longer than verify.budget".to_owned()),
+            Err(Stop::Unknown(why)) => Some(why),
+            Err(Stop::Database(error)) if Failure::of(&error) == Failure::ConnectionLost => {
+                return Err(error);
+            }
+            Err(Stop::Database(error)) => Some(in_words(&error.into())),
+        };
+        // Also what the check set goes back with it.
+        sqlx::raw_sql("rollback to savepoint one_check; release savepoint one_check")
+            .execute(self.connection)
+            .await?;
+        Ok(why)
+    }
+}
+
+/// What a check has found.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// How many.
+    pub count: i64,
+    /// The first of them.
+    pub samples: Vec<Sample>,
+    /// What is to be said beside, such as the age of a count.
+    pub notes: Vec<String>,
+    /// Why not all of it could be told, although the check came to its end.
+    pub gaps: Vec<String>,
+}
+
+impl Findings {
+    /// One more.
+    pub fn add(&mut self, sample: Sample) {
+        self.count_more(1);
+        self.show(sample);
+    }
+
+    /// So many more, of which samples may be shown.
+    pub fn count_more(&mut self, number: i64) {
+        self.count = self.count.saturating_add(number);
+    }
+
+    /// Whether a sample would be shown.
+    pub fn has_room(&self) -> bool {
+        self.samples.len() < SAMPLES
+    }
+
+    /// Shows a sample of what is counted, if there is room.
+    pub fn show(&mut self, sample: Sample) {
+        if self.has_room() {
+            self.samples.push(sample);
+        }
+    }
+}
