@@ -14,6 +14,7 @@
 //! | [`telemetry`], [`events`] | the log, and the names of what it tells |
 //! | [`demo`] | a private Postgres with a hoglake catalog, and stand-ins for the server's loops |
 //! | [`installation`] | our own schema: migrations, and the check that it fits |
+//! | [`shield`] | claims on files that are about to be dropped, beside the passes |
 //! | [`sweep`] | one pass: lease, plan, batches, pace, report |
 //! | [`feed`] | a table's changes between two snapshots, ended files included |
 //! | [`explicit`] | the explicit drop of enumerated tuples, and truncate: guards, receipts |
@@ -42,6 +43,7 @@ pub mod instant;
 pub mod metrics;
 pub mod policy;
 pub mod scheduler;
+pub mod shield;
 pub mod sweep;
 pub mod telemetry;
 pub mod transform;

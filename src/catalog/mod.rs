@@ -4,6 +4,7 @@
 
 pub mod busy;
 pub mod changes;
+pub mod claims;
 pub mod clock;
 pub mod commit_lock;
 pub mod connect;

@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::drop::Limits;
 use crate::explicit::Bounds;
 use crate::metrics::Metrics;
+use crate::shield;
 use crate::sweep::Settings;
 use crate::turn::Turn;
 
@@ -43,6 +44,7 @@ pub struct State {
     pub(super) metrics: Arc<Metrics>,
     pub(super) tokens: Option<Arc<Tokens>>,
     pub(super) settings: Settings,
+    pub(super) shield: shield::Settings,
     pub(super) bounds: Bounds,
     pub(super) body_timeout: Duration,
     drops: Arc<Semaphore>,
@@ -66,6 +68,7 @@ impl State {
             metrics: context.metrics,
             tokens: context.tokens,
             settings: Settings::from_config(config),
+            shield: shield::Settings::from_config(config),
             bounds: Bounds {
                 limits: Limits {
                     lock_timeout: config.drop.lock_timeout.get(),

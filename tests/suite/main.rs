@@ -16,5 +16,7 @@ mod policy;
 mod python;
 mod races;
 mod server;
+mod shield;
 mod standins;
 mod support;
+mod window_sql;

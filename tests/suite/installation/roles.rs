@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use tailrace::catalog::connect::Database;
 use tailrace::demo::lake::{Field, NewFile, Table};
+use tailrace::shield::renew;
 use tailrace::sweep::report::Outcome;
 use tailrace::sweep::{Scope, run_pass};
 use tokio_util::sync::CancellationToken;
@@ -42,6 +43,14 @@ const RUNTIME: [(&str, &str); 27] = [
     ("SELECT, INSERT, UPDATE, DELETE", "tailrace.sweep_cursor"),
 ];
 
+/// What the shield needs beside them.
+const SHIELD: [(&str, &str); 4] = [
+    ("SELECT, INSERT, UPDATE, DELETE", "hog_compaction_claim"),
+    ("SELECT, UPDATE", "tailrace.window_setting"),
+    ("SELECT, INSERT, DELETE", "tailrace.claimant"),
+    ("SELECT, INSERT, UPDATE, DELETE", "tailrace.window_rule"),
+];
+
 /// A role that may log in and nothing else; roles are the server's, so the name is the test's.
 struct Role<'a> {
     name: String,
@@ -67,7 +76,7 @@ impl<'a> Role<'a> {
     }
 
     async fn grant_all(&self) -> Result<()> {
-        for right in RUNTIME {
+        for right in RUNTIME.into_iter().chain(SHIELD) {
             self.change("GRANT", right).await?;
         }
         Ok(())
@@ -208,6 +217,37 @@ async fn none_of_the_grants_can_be_left_out() -> Result<()> {
     role.end().await
 }
 
+/// With these the shield works, and without any of them a renewal says what is missing; passes go on.
+#[tokio::test]
+async fn the_shield_needs_each_of_its_grants() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let table = a_table(&database).await?;
+    database.govern(&table, "at", "7d").await?;
+    let role = Role::new(&database).await?;
+    role.grant_all().await?;
+    let shield = crate::shield::settings();
+    let renewed = renew(&role.session(), &shield, None).await?;
+    assert_eq!((renewed.files, renewed.failed), (1, vec![]));
+    for (rights, object) in SHIELD {
+        for right in rights.split(", ") {
+            // Everything is to be written anew.
+            database.sql("DELETE FROM hog_compaction_claim; DELETE FROM tailrace.claimant").await?;
+            role.change("REVOKE", (right, object)).await?;
+            let words = match renew(&role.session(), &shield, None).await {
+                Err(error) => format!("{error:#}"),
+                Ok(renewed) => format!("{:?}", renewed.failed),
+            };
+            assert!(
+                words.contains("permission denied for"),
+                "without {right} on {object}: {words}"
+            );
+            role.change("GRANT", (right, object)).await?;
+        }
+    }
+    assert_eq!(renew(&role.session(), &shield, None).await?.failed, []);
+    role.end().await
+}
+
 /// A role without CREATE may start everything where there is nothing to create, and is told
 /// where there is.
 #[tokio::test]
@@ -218,7 +258,7 @@ async fn a_role_without_create_migrates_what_is_up_to_date() -> Result<()> {
     let ran = role.ran(&["migrate"]).await?;
     assert_eq!(
         (ran.code, ran.out.as_str()),
-        (0, "The schema tailrace is up to date (version 3)\n")
+        (0, "The schema tailrace is up to date (version 4)\n")
     );
     role.end().await?;
 
