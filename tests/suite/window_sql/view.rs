@@ -79,7 +79,7 @@ async fn what_the_policy_says_now_counts() -> Result<()> {
         ("SELECT", "true"),
         ("UPDATE tailrace.policy SET mode = 'paused'", "false"),
         ("UPDATE tailrace.policy SET mode = 'enforce'", "true"),
-        ("UPDATE tailrace.policy SET keep_seconds = 86400 * 36500", "false"),
+        ("UPDATE tailrace.policy SET keep_seconds = 3153600000", "false"),
         ("UPDATE tailrace.policy SET keep_seconds = 60", "false"),
         ("DELETE FROM tailrace.policy", "false"),
     ] {
