@@ -31,8 +31,8 @@ pub use choices::{LogFilter, LogFormat, Oversize};
 pub use database_url::DatabaseUrl;
 pub use error::ConfigError;
 pub use keys::{
-    Database, Discovery, Drop, Guard, Health, History, Http, KEYS, Key, Log, Preset, Schedule,
-    Shutdown, Sweep, Verify,
+    Compaction, Database, Discovery, Drop, Guard, Health, History, Http, KEYS, Key, Log, Preset,
+    Schedule, Shutdown, Sweep, Verify,
 };
 pub use layers::LoadOptions;
 pub use render::document;
@@ -56,6 +56,8 @@ pub struct Config {
     pub drop: Drop,
     /// Finding out what is expired.
     pub discovery: Discovery,
+    /// What keeps compaction from files about to be dropped.
+    pub compaction: Compaction,
     /// What is remembered of past drops.
     pub history: History,
     /// What `tailrace verify` goes by.

@@ -20,23 +20,25 @@ use crate::health::{self, Status};
 use crate::http::Server;
 use crate::http::tokens::Tokens;
 use crate::scheduler::{Pass, Schedule, Scheduler, Stopped};
+use crate::shield::Timer;
 use notify::Notifier;
 use signals::{Hangups, Signals};
 
 /// Runs passes until SIGTERM or SIGINT, and returns when the one in flight has ended, at the
 /// latest after `shutdown.grace`.
 ///
-/// Beside the scheduler it writes the heartbeat of `health.file`, tells systemd what it waits
-/// for (readiness, stopping, watchdog) and listens to signals. None of them looks at the
-/// database. Fails if a signal handler cannot be set, or if one of these tasks ends by itself,
+/// Beside the scheduler it renews the shield, writes the heartbeat of `health.file`, tells systemd
+/// what it waits for (readiness, stopping, watchdog) and listens to signals. Only the first of them
+/// looks at the database. Fails if a signal handler cannot be set, or if one of these tasks ends by itself,
 /// saying which.
 pub async fn run<P: Pass + 'static>(
     config: Config,
     pass: P,
     interface: Option<Interface>,
+    shield: Option<Timer>,
 ) -> anyhow::Result<()> {
     let signals = Signals::listen().context("cannot listen to SIGTERM and SIGINT")?;
-    supervise(&config, pass, interface, signals.first()).await
+    supervise(&config, pass, interface, shield, signals.first()).await
 }
 
 /// The HTTP interface, as far as the daemon looks after it.
@@ -119,6 +121,7 @@ async fn supervise<P: Pass + 'static>(
     config: &Config,
     pass: P,
     interface: Option<Interface>,
+    shield: Option<Timer>,
     signal: impl Future<Output = &'static str> + Send + 'static,
 ) -> anyhow::Result<()> {
     // `stop` asks for an end of the work; `end` lets go of those who watch over it, which
@@ -144,6 +147,17 @@ async fn supervise<P: Pass + 'static>(
     }
     let scheduler = Scheduler::new(config, status, stop.clone());
     tasks.start("scheduler", async { Ended::Scheduler(scheduler.run(pass).await) });
+    if let Some(shield) = shield {
+        // A renewal that the end cuts off is rolled back; its claims hold for a while all the same.
+        let end = end.clone();
+        let renewing = async move {
+            tokio::select! {
+                () = shield.run() => {}
+                () = end.cancelled() => {}
+            }
+        };
+        tasks.start("shield", ended(renewing));
+    }
     let mut working = vec!["scheduler"];
     if let Some(Interface { server, tokens }) = interface {
         if let Some(tokens) = tokens {

@@ -17,8 +17,14 @@ use crate::policy::{Mode, Policy};
 use crate::sweep::effective;
 use crate::window::{Judge, Retention, StoredTuple, Verdict};
 
-/// The drop window reaches this far ahead: what expires within it is not worth a rewrite.
-pub const LEAD: Duration = Duration::from_secs(24 * 3600);
+/// What policies count, and how far their windows reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// The shortest `keep` that is acted upon.
+    pub min_keep: Duration,
+    /// `compaction.lead`: what expires within it is not worth a rewrite.
+    pub lead: Duration,
+}
 
 /// The debt of all catalogs in scope.
 #[derive(Debug, Serialize)]
@@ -73,10 +79,10 @@ pub struct TableDebt {
 pub async fn debt(
     database: &Database,
     catalog: Option<&str>,
-    min_keep: Duration,
+    rules: Rules,
 ) -> anyhow::Result<DebtReport> {
     let mut connection = database.read_only_session().await?;
-    let read = debt_in(&mut connection, catalog, min_keep).await;
+    let read = debt_in(&mut connection, catalog, rules).await;
     close(connection).await;
     read
 }
@@ -84,7 +90,7 @@ pub async fn debt(
 async fn debt_in(
     connection: &mut PgConnection,
     only: Option<&str>,
-    min_keep: Duration,
+    rules: Rules,
 ) -> anyhow::Result<DebtReport> {
     let as_of = clock::now(connection).await?;
     let mut found: Vec<Catalog> = catalogs(connection).await?;
@@ -92,9 +98,9 @@ async fn debt_in(
         found.retain(|catalog| catalog.name == name);
         anyhow::ensure!(!found.is_empty(), "there is no catalog {name:?}");
     }
-    let mut report = DebtReport { as_of, lead_seconds: LEAD.as_secs(), catalogs: Vec::new() };
+    let mut report = DebtReport { as_of, lead_seconds: rules.lead.as_secs(), catalogs: Vec::new() };
     for catalog in found {
-        report.catalogs.push(catalog_debt(connection, &catalog, as_of, min_keep).await?);
+        report.catalogs.push(catalog_debt(connection, &catalog, as_of, rules).await?);
     }
     Ok(report)
 }
@@ -103,7 +109,7 @@ async fn catalog_debt(
     connection: &mut PgConnection,
     catalog: &Catalog,
     as_of: UtcInstant,
-    min_keep: Duration,
+    rules: Rules,
 ) -> anyhow::Result<CatalogDebt> {
     let published = sample::published(connection, catalog.catalog_id).await?;
     let mut debt = CatalogDebt {
@@ -120,7 +126,7 @@ async fn catalog_debt(
         if let Ok(at) = of_table {
             let all = sampled[at].1;
             let all = (all, generation);
-            debt.tables.push(table_debt(connection, &table, all, as_of, min_keep).await?);
+            debt.tables.push(table_debt(connection, &table, all, as_of, rules).await?);
         }
     }
     Ok(debt)
@@ -131,15 +137,17 @@ async fn table_debt(
     table: &LiveTable,
     (all, generation): (Sampled, Generation),
     as_of: UtcInstant,
-    min_keep: Duration,
+    rules: Rules,
 ) -> anyhow::Result<TableDebt> {
-    let (policy, problem) = match effective::look(connection, table, min_keep).await? {
+    let (policy, problem) = match effective::look(connection, table, rules.min_keep).await? {
         Ok(policy) => (policy, None),
         Err(problem) => (None, Some(problem)),
     };
     let enforced = policy.filter(|policy| policy.mode == Mode::Enforce && table.is_parquet);
     let window = match &enforced {
-        Some(policy) => in_window(connection, table, policy, generation, as_of.plus(LEAD)).await?,
+        Some(policy) => {
+            in_window(connection, table, policy, generation, as_of.plus(rules.lead)).await?
+        }
         None => Sampled::nothing(generation.has_measures),
     };
     Ok(TableDebt {

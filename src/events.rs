@@ -110,6 +110,18 @@ events! {
     info PROPERTY_REMOVED = "property_removed";
     /// A table property is not followed.
     warn PROPERTY_REFUSED = "property_refused";
+    /// The files about to be dropped were claimed anew.
+    info SHIELD_RENEWED = "shield_renewed";
+    /// Files about to be dropped could not be claimed.
+    warn SHIELD_FAILED = "shield_failed";
+    /// The server knows no claims.
+    info SHIELD_OFF = "shield_off";
+    /// The files of a table that are about to be dropped cannot be told.
+    warn SHIELD_UNREAD = "shield_unread";
+    /// Files that a changed policy no longer drops were released.
+    info SHIELD_RELEASED = "shield_released";
+    /// They could not be released at once.
+    warn SHIELD_NOT_RELEASED = "shield_not_released";
     /// The changes of a table could not be read.
     error CHANGES_FAILED = "changes_failed";
     /// An answer with the changes of a table broke off.

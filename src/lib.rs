@@ -19,6 +19,7 @@
 //! | [`debt`] | compaction debt by the server's sample, with and without the drop window |
 //! | [`sweep`] | one pass: lease, cursor, look-ups, batches, commits, pace, report |
 //! | [`mod@trace`] | what became of each drop, noted by passes and read |
+//! | [`shield`] | claims on files that are about to be dropped, beside the passes |
 //! | [`feed`] | a table's changes between two snapshots, ended files included |
 //! | [`explicit`] | the explicit drop of enumerated tuples, and truncate: guards, receipts |
 //! | [`mod@drop`] | the shared drop-commit: guards, commit, receipt |
@@ -48,6 +49,7 @@ pub mod instant;
 pub mod metrics;
 pub mod policy;
 pub mod scheduler;
+pub mod shield;
 pub mod sweep;
 pub mod telemetry;
 pub mod trace;

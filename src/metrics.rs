@@ -11,6 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::shield::Renewed;
 use crate::sweep::report::PassReport;
 
 /// The content type of [`Metrics::text`].
@@ -43,6 +44,9 @@ pub struct Metrics {
     lock_wait: Histogram,
     lock_hold: Histogram,
     requests: Family<RequestLabels, Counter>,
+    shield_renewals: Family<PassLabels, Counter>,
+    shielded_files: Gauge,
+    shield_renewal: Histogram,
 }
 
 impl Default for Metrics {
@@ -58,6 +62,9 @@ impl Default for Metrics {
             lock_wait: Histogram::new(LOCK_BUCKETS),
             lock_hold: Histogram::new(LOCK_BUCKETS),
             requests: Family::default(),
+            shield_renewals: Family::default(),
+            shielded_files: Gauge::default(),
+            shield_renewal: Histogram::new(LOCK_BUCKETS),
         };
         registry.register("passes", "Passes, by how they ended", metrics.passes.clone());
         registry.register_with_unit(
@@ -89,6 +96,22 @@ impl Default for Metrics {
             "http_requests",
             "Requests, by method, path template and status; 499 went away unanswered",
             metrics.requests.clone(),
+        );
+        registry.register(
+            "shield_renewals",
+            "Renewals of the claims on files that are about to be dropped, by how they ended",
+            metrics.shield_renewals.clone(),
+        );
+        registry.register(
+            "shielded_files",
+            "Files that the last renewal claimed",
+            metrics.shielded_files.clone(),
+        );
+        registry.register_with_unit(
+            "shield_renewal",
+            "How long renewals took",
+            Unit::Seconds,
+            metrics.shield_renewal.clone(),
         );
         Metrics { registry, ..metrics }
     }
@@ -122,6 +145,19 @@ impl Metrics {
     /// Counts files that a drop ended.
     pub fn files_ended(&self, files: i64) {
         self.files_ended.inc_by(u64::try_from(files).unwrap_or(0));
+    }
+
+    /// Counts a renewal of the claims that came to its end.
+    pub fn shield_renewed(&self, renewed: &Renewed) {
+        let result = if renewed.failed.is_empty() { "done" } else { "tables_failed" };
+        self.shield_renewals.get_or_create(&PassLabels { result }).inc();
+        self.shielded_files.set(i64::try_from(renewed.files).unwrap_or(i64::MAX));
+        self.shield_renewal.observe(renewed.took.as_secs_f64());
+    }
+
+    /// Counts a renewal that could not go through.
+    pub fn shield_failed(&self) {
+        self.shield_renewals.get_or_create(&PassLabels { result: "failed" }).inc();
     }
 
     /// Counts a request.

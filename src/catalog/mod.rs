@@ -5,6 +5,7 @@
 pub mod busy;
 pub mod changes;
 pub mod checks;
+pub mod claims;
 pub mod clock;
 pub mod commit_lock;
 pub mod connect;

@@ -6,7 +6,7 @@ use super::text::{bytes, columns, count};
 use super::{DONE, Output, checked_database};
 use crate::catalog::sample::Sampled;
 use crate::config::Config;
-use crate::debt::{CatalogDebt, DebtReport, LEAD, debt};
+use crate::debt::{CatalogDebt, DebtReport, Rules, debt};
 
 #[derive(Debug, clap::Args)]
 pub struct DebtArgs {
@@ -20,7 +20,8 @@ pub struct DebtArgs {
 
 pub async fn run(config: &Config, args: &DebtArgs) -> anyhow::Result<u8> {
     let database = checked_database(config).await?;
-    let report = debt(&database, args.catalog.as_deref(), config.guard.min_keep.get()).await?;
+    let rules = Rules { min_keep: config.guard.min_keep.get(), lead: config.compaction.lead.get() };
+    let report = debt(&database, args.catalog.as_deref(), rules).await?;
     let mut out = std::io::stdout().lock();
     match args.output {
         Output::Json => {
@@ -33,7 +34,7 @@ pub async fn run(config: &Config, args: &DebtArgs) -> anyhow::Result<u8> {
 }
 
 fn text(report: &DebtReport) -> String {
-    let hours = LEAD.as_secs() / 3600;
+    let hours = report.lead_seconds / 3600;
     let mut text = format!(
         "As of {}; the window: what has expired, or will within {hours} hours\n",
         report.as_of

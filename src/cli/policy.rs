@@ -18,6 +18,7 @@ use crate::events;
 use crate::policy::listing::{ListedPolicy, listed};
 use crate::policy::set::{Set, Wanted, set_policy};
 use crate::policy::{Mode, Source, store};
+use crate::shield::{self, policy_changed};
 use crate::sweep::Settings;
 use crate::sweep::plan::plan_table;
 use crate::sweep::plan_report::TablePlanReport;
@@ -102,11 +103,12 @@ pub async fn run(config: &Config, command: &PolicyCommand) -> anyhow::Result<u8>
         PolicyCommand::Set(_) | PolicyCommand::Unset(_) => database.session().await?,
     };
     let settings = Settings::from_config(config);
+    let shield = shield::Settings::from_config(config);
     let result = match command {
-        PolicyCommand::Set(args) => set(&mut connection, args, &settings).await,
+        PolicyCommand::Set(args) => set(&mut connection, args, &settings, &shield).await,
         PolicyCommand::Get(args) => get(&mut connection, args).await,
         PolicyCommand::List(args) => list(&mut connection, args).await,
-        PolicyCommand::Unset(args) => unset(&mut connection, args, &settings).await,
+        PolicyCommand::Unset(args) => unset(&mut connection, args, &settings, &shield).await,
     };
     close(connection).await;
     result
@@ -116,6 +118,7 @@ async fn set(
     connection: &mut PgConnection,
     args: &SetArgs,
     settings: &Settings,
+    shield: &shield::Settings,
 ) -> anyhow::Result<u8> {
     let user = session_user();
     let wanted = Wanted {
@@ -129,6 +132,7 @@ async fn set(
         by: args.by.as_ref().unwrap_or(&user),
     };
     let Set { table, before, policy } = set_policy(connection, wanted, settings.min_keep).await?;
+    policy_changed(connection, &table, shield).await;
     let name = format!("{}.{}", table.namespace, table.table);
     let mut out = std::io::stdout();
     writeln!(
@@ -196,6 +200,7 @@ async fn unset(
     connection: &mut PgConnection,
     args: &UnsetArgs,
     settings: &Settings,
+    shield: &shield::Settings,
 ) -> anyhow::Result<u8> {
     let table = find(connection, &args.table).await?;
     let identity = &table.identity;
@@ -243,6 +248,7 @@ async fn unset(
         by = session_user(),
         "A policy was taken away"
     );
+    policy_changed(connection, identity, shield).await;
     writeln!(out, "{} {name}: the stored policy is gone", identity.catalog)?;
     Ok(DONE)
 }

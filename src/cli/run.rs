@@ -8,6 +8,7 @@ use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 
 use super::{DONE, checked_database, database};
+use crate::catalog::connect::Database;
 use crate::catalog::failure::{in_words, is_away};
 use crate::config::{Bind, Config};
 use crate::daemon::Interface;
@@ -17,6 +18,7 @@ use crate::http::{Context, Server};
 use crate::installation::migrate;
 use crate::metrics::Metrics;
 use crate::scheduler::PassEnd;
+use crate::shield::{self, Timer};
 use crate::sweep::report::{CatalogFailure, PassReport};
 use crate::sweep::{Pacing, Scope, Settings, run_paced_pass};
 use crate::turn::Turn;
@@ -37,6 +39,7 @@ pub async fn run(config: Config, tokens: Option<Tokens>) -> anyhow::Result<u8> {
             listen(address, &config, context, tokens).await
         }
     };
+    let shield = shield(&runner);
     let pass = move |stop: CancellationToken| {
         let (runner, turn) = (runner.clone(), turn.clone());
         async move {
@@ -48,7 +51,7 @@ pub async fn run(config: Config, tokens: Option<Tokens>) -> anyhow::Result<u8> {
             end_of(runner.pass(&Scope::default(), &stop).await)
         }
     };
-    crate::daemon::run(config, pass, interface).await?;
+    crate::daemon::run(config, pass, interface, Some(shield)).await?;
     Ok(DONE)
 }
 
@@ -122,22 +125,60 @@ impl Runner {
         result
     }
 
-    async fn uncounted(
-        &self,
-        scope: &Scope,
-        stop: &CancellationToken,
-    ) -> anyhow::Result<PassReport> {
+    /// The database, with our schema in it as this program needs it.
+    async fn prepared_database(&self) -> anyhow::Result<Database> {
         let config = &self.config;
-        // The password file is read for each pass: a rotated password is found by the next one.
+        // The password file is read each time: a rotated password is found by the next one.
         let database = database(config)?;
         if config.database.migrate_on_start && !self.prepared.load(Ordering::Relaxed) {
             migrate(&database).await?;
             self.prepared.store(true, Ordering::Relaxed);
         }
-        checked_database(config).await?;
-        let settings = Settings::from_config(config);
+        checked_database(config).await
+    }
+
+    /// Renews the shield, and tells if that failed.
+    async fn renew_shield(&self) {
+        let settings = shield::Settings::from_config(&self.config);
+        let renewed = async {
+            let database = self.prepared_database().await?;
+            shield::renew(&database, &settings, None).await
+        };
+        match renewed.await {
+            Ok(renewed) => self.metrics.shield_renewed(&renewed),
+            Err(error) => {
+                self.metrics.shield_failed();
+                // That the database is away, the scheduler tells.
+                if !is_away(&error) {
+                    tracing::warn!(
+                        event = events::SHIELD_FAILED,
+                        error = in_words(&error),
+                        "Files about to be dropped may not be kept from compaction"
+                    );
+                }
+            }
+        }
+    }
+
+    async fn uncounted(
+        &self,
+        scope: &Scope,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<PassReport> {
+        let database = self.prepared_database().await?;
+        let settings = Settings::from_config(&self.config);
         run_paced_pass(&database, &settings, scope, stop, &|_| {}, &self.pacing).await
     }
+}
+
+fn shield(runner: &Runner) -> Timer {
+    let every = runner.config.compaction.renew_every.get();
+    let runner = runner.clone();
+    let renewal = move || {
+        let runner = runner.clone();
+        async move { runner.renew_shield().await }.boxed()
+    };
+    Timer { every, renewal: Arc::new(renewal) }
 }
 
 fn end_of(result: anyhow::Result<PassReport>) -> PassEnd {

@@ -161,6 +161,19 @@ settings! {
         max_values: Count<1, 10_000_000> = Default(100000),
     }
 
+    /// What keeps the server's compaction from rewriting files that are about to be dropped.
+    Compaction = "compaction" {
+        /// Whether those files are claimed in hog_compaction_claim, as the server's planner heeds it.
+        claims: bool = Default(true),
+        /// How long before they expire.
+        lead: Span<0, { 30 * DAY }> = Default("1d"),
+        /// From the start of one renewal of the claims to the start of the next. An unrenewed claim
+        /// lapses after 30m.
+        renew_every: Span<SECOND, { 15 * MINUTE }> = Default("5m"),
+        /// At most so many files of a table are claimed, the soonest to expire first.
+        max_claimed_files: Count<1, 10_000_000> = Default(200000),
+    }
+
     /// What is remembered of past drops.
     History = "history" {
         /// How long after the last object of a drop was seen gone. Before that none is forgotten:

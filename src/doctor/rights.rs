@@ -32,11 +32,9 @@ pub fn findings(held: &Privileges, schema: &str) -> Vec<Finding> {
     }
     // To a superuser nothing is refused, and nothing can be revoked.
     if !held.is_superuser() {
-        for purpose in [
-            Purpose::Passes,
-            Purpose::ExplicitDropsAndFeed,
-            Purpose::Inspection,
-        ] {
+        for purpose in
+            [Purpose::Passes, Purpose::ExplicitDropsAndFeed, Purpose::Shield, Purpose::Inspection]
+        {
             findings.extend(missing(held, schema, purpose));
         }
         findings.extend(owned(held, schema));

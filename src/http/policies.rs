@@ -23,6 +23,7 @@ use crate::instant::UtcInstant;
 use crate::policy::listing::{ListedPolicy, listed};
 use crate::policy::set::{Wanted, set_policy};
 use crate::policy::{Mode, Source, store};
+use crate::shield::{self, policy_changed};
 use crate::sweep::Settings;
 use crate::sweep::plan_report::PlanReport;
 use crate::sweep::planning::{plan_live_table, plan_of_property};
@@ -129,9 +130,10 @@ pub async fn put_policy(
     JsonBody(body): JsonBody<PolicyBody>,
 ) -> Result<Json<PoliciesAnswer>, Failure> {
     let mut session = state.sessions.open().await?;
-    let settings = state.settings;
+    let (settings, shield) = (state.settings, state.shield);
     let work = async move {
-        let set = set(&mut session.connection, &path.table(), &body, &caller.name, &settings).await;
+        let (connection, table) = (&mut session.connection, path.table());
+        let set = set(connection, &table, &body, &caller.name, &settings, &shield).await;
         session.close().await;
         set
     };
@@ -144,6 +146,7 @@ async fn set(
     body: &PolicyBody,
     by: &str,
     settings: &Settings,
+    shield: &shield::Settings,
 ) -> Result<PoliciesAnswer, Failure> {
     find(connection, table).await?;
     let wanted = Wanted {
@@ -156,9 +159,10 @@ async fn set(
         fence: body.fence,
         by,
     };
-    set_policy(connection, wanted, settings.min_keep)
+    let set = set_policy(connection, wanted, settings.min_keep)
         .await
         .map_err(|error| Failure::of(&error, Problem::Validation))?;
+    policy_changed(connection, &set.table, shield).await;
     policies(connection, table).await
 }
 
@@ -183,11 +187,11 @@ pub async fn delete_policy(
     Params(params): Params<UnsetParams>,
 ) -> Result<StatusCode, Failure> {
     let mut session = state.sessions.open().await?;
-    let settings = state.settings;
+    let (settings, shield) = (state.settings, state.shield);
     let work = async move {
         let accept = params.accept_property;
-        let table = path.table();
-        let unset = unset(&mut session.connection, &table, accept, &caller.name, &settings).await;
+        let (connection, table) = (&mut session.connection, path.table());
+        let unset = unset(connection, &table, accept, &caller.name, &settings, &shield).await;
         session.close().await;
         unset
     };
@@ -200,6 +204,7 @@ async fn unset(
     accept_property: bool,
     by: &str,
     settings: &Settings,
+    shield: &shield::Settings,
 ) -> Result<(), Failure> {
     let live = find(connection, table).await?;
     if store::rows(connection, &live.identity).await?.stored.is_none() {
@@ -238,6 +243,7 @@ async fn unset(
         by,
         "A policy was taken away"
     );
+    policy_changed(connection, &live.identity, shield).await;
     Ok(())
 }
 

@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::drop::Limits;
 use crate::explicit::Bounds;
 use crate::metrics::Metrics;
+use crate::shield;
 use crate::sweep::Settings;
 use crate::turn::Turn;
 use crate::verify;
@@ -45,6 +46,7 @@ pub struct State {
     pub(super) tokens: Option<Arc<Tokens>>,
     pub(super) settings: Settings,
     pub(super) verify: verify::Settings,
+    pub(super) shield: shield::Settings,
     pub(super) bounds: Bounds,
     pub(super) body_timeout: Duration,
     drops: Arc<Semaphore>,
@@ -69,6 +71,7 @@ impl State {
             tokens: context.tokens,
             settings: Settings::from_config(config),
             verify: verify::Settings::from_config(config),
+            shield: shield::Settings::from_config(config),
             bounds: Bounds {
                 limits: Limits {
                     lock_timeout: config.drop.lock_timeout.get(),

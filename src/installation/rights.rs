@@ -9,6 +9,8 @@ pub enum Purpose {
     Passes,
     /// The explicit drop, truncate, and the feed of changes.
     ExplicitDropsAndFeed,
+    /// The claims that keep compaction from files about to be dropped (`compaction.claims`).
+    Shield,
     /// What only `tailrace trace`, `tailrace doctor` and `tailrace debt` read.
     Inspection,
 }
@@ -19,6 +21,7 @@ impl Purpose {
         match self {
             Self::Passes => "policies and passes",
             Self::ExplicitDropsAndFeed => "explicit drops and the feed of changes",
+            Self::Shield => "compaction.claims",
             Self::Inspection => "trace, doctor and debt",
         }
     }
@@ -188,13 +191,16 @@ const LIST: &[Listed] = &[
         &[ours("drop_history")],
     ),
     (Purpose::Passes, &["SELECT", "DELETE"], &[], &[ours("drop_receipt")]),
-    (
-        Purpose::ExplicitDropsAndFeed,
-        &["SELECT"],
-        &[],
-        &[hog("hog_commit_receipt")],
-    ),
+    (Purpose::ExplicitDropsAndFeed, &["SELECT"], &[], &[hog("hog_commit_receipt")]),
     (Purpose::ExplicitDropsAndFeed, &["INSERT"], &[], &[ours("drop_receipt")]),
+    (
+        Purpose::Shield,
+        &["SELECT", "INSERT", "UPDATE", "DELETE"],
+        &[],
+        &[hog("hog_compaction_claim"), ours("window_rule")],
+    ),
+    (Purpose::Shield, &["SELECT", "INSERT", "DELETE"], &[], &[ours("claimant")]),
+    (Purpose::Shield, &["SELECT", "UPDATE"], &[], &[ours("window_setting")]),
     (
         Purpose::Inspection,
         &["SELECT"],

@@ -200,31 +200,10 @@ impl<'a> Enforcement<'a> {
         session: &mut LeasedSession<'_>,
         cursor: &Cursor,
     ) -> anyhow::Result<Option<Vec<Candidate>>> {
-        let lookup = self.lookup;
-        let most = lookup.reach.most_expiring;
-        let Some(mut expiring) = lookup.judge.expiring(cursor.expired_through, most) else {
-            return Ok(None);
-        };
-        for (key_index, skipped) in &cursor.skipped {
-            expiring.texts.entry(*key_index).or_default().extend(skipped.iter().cloned());
+        match self.has_index {
+            true => Ok(self.lookup.expiring_since(session.connection(), cursor).await?),
+            false => Ok(self.lookup.expiring_by_name(cursor)),
         }
-        let mut candidates = lookup.candidates(expiring.texts);
-        for (key_index, all) in &expiring.between {
-            if !self.has_index {
-                return Ok(None);
-            }
-            for between in all {
-                let connection = session.connection();
-                let most = i64::try_from(most).unwrap_or(i64::MAX);
-                let listed =
-                    lookup.expired_texts(connection, *key_index, Some(between), most).await?;
-                let Some(listed) = listed else { return Ok(None) };
-                candidates.extend(listed);
-            }
-        }
-        candidates.sort_unstable();
-        candidates.dedup();
-        Ok(Some(candidates))
     }
 
     /// Drops all that has expired, then reads all that stays.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use sqlx::PgConnection;
 
-use super::cursor::Texts;
+use super::cursor::{Cursor, Texts};
 use super::reach::Reach;
 use super::sorter::Sorter;
 use crate::catalog::deadline::{SLACK, within};
@@ -16,6 +16,7 @@ use crate::catalog::texts::{FromText, distinct_texts, files_with_texts, have_mor
 use crate::catalog::walk::{live_in_ids, live_since};
 use crate::instant::UtcInstant;
 use crate::window::Judge;
+use crate::window::expiring::Expiring;
 
 /// A session's statements run for at most 60 s; a network that falls silent is given up then.
 const STATEMENT: Duration = Duration::from_secs(60 + SLACK.as_secs());
@@ -136,6 +137,44 @@ impl Lookup<'_> {
                 return Ok(Some(expired));
             }
         }
+    }
+
+    /// The texts that come to expire after the cursor and those that it skipped, oldest first;
+    /// `None` if they cannot be told, or are too many.
+    pub async fn expiring_since(
+        &self,
+        connection: &mut PgConnection,
+        cursor: &Cursor,
+    ) -> sqlx::Result<Option<Vec<Candidate>>> {
+        let Some(Expiring { texts, between }) = self.expiring(cursor) else { return Ok(None) };
+        let most = i64::try_from(self.reach.most_expiring).unwrap_or(i64::MAX);
+        let mut candidates = self.candidates(texts);
+        for (key_index, all) in &between {
+            for between in all {
+                let listed =
+                    self.expired_texts(connection, *key_index, Some(between), most).await?;
+                let Some(listed) = listed else { return Ok(None) };
+                candidates.extend(listed);
+            }
+        }
+        candidates.sort_unstable();
+        candidates.dedup();
+        Ok(Some(candidates))
+    }
+
+    /// The same where there is no lookup index; `None` also if some of them can only be listed.
+    pub fn expiring_by_name(&self, cursor: &Cursor) -> Option<Vec<Candidate>> {
+        let Expiring { texts, between } = self.expiring(cursor)?;
+        between.is_empty().then(|| self.candidates(texts))
+    }
+
+    fn expiring(&self, cursor: &Cursor) -> Option<Expiring> {
+        let most = self.reach.most_expiring;
+        let mut expiring = self.judge.expiring(cursor.expired_through, most)?;
+        for (key_index, skipped) in &cursor.skipped {
+            expiring.texts.entry(*key_index).or_default().extend(skipped.iter().cloned());
+        }
+        Some(expiring)
     }
 
     /// Whether some texts have more entries than a small table has files: then the table itself is

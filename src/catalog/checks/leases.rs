@@ -17,7 +17,7 @@ pub async fn lease_tables(connection: &mut PgConnection) -> sqlx::Result<LeaseTa
     sqlx::query_as!(
         LeaseTables,
         r#"select to_regclass('hog_compaction_claim') is not null as "claims!",
-                  to_regclass('tailrace.compaction_claimant') is not null as "claimants!""#
+                  to_regclass('tailrace.claimant') is not null as "claimants!""#
     )
     .fetch_one(connection)
     .await
@@ -51,7 +51,7 @@ pub async fn leases(
                greatest(least(c.expires_at, '9999-12-31'), '0001-01-01') as expires_at \
         from hog_compaction_claim c \
         where c.catalog_id = $1 and (c.table_id, c.group_key) > ($2, $3) \
-          and c.claimant = (select claimant from tailrace.compaction_claimant \
+          and c.claimant = (select claimant from tailrace.claimant \
                             where catalog_id = $1) \
         order by c.table_id, c.group_key limit $4";
     sqlx::query_as(AssertSqlSafe(statement))

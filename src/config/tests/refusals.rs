@@ -67,7 +67,7 @@ fn values_of_files_are_refused_in_the_same_words() {
     );
     assert_eq!(
         refusal("[swoop]\n"),
-        "unknown key swoop (a.toml); the sections are database, schedule, sweep, drop, discovery, history, \
+        "unknown key swoop (a.toml); the sections are database, schedule, sweep, drop, discovery, compaction, history, \
          verify, guard, http, shutdown, health, log"
     );
     assert_eq!(

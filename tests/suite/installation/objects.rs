@@ -56,6 +56,7 @@ async fn all_that_is_added_is_in_our_own_schema() -> Result<()> {
     assert_eq!(
         tables,
         [
+            "claimant",
             "drop_history",
             "drop_receipt",
             "installation",
@@ -65,6 +66,8 @@ async fn all_that_is_added_is_in_our_own_schema() -> Result<()> {
             "spec_copy",
             "sweep_cursor",
             "sweep_state",
+            "window_rule",
+            "window_setting",
         ]
     );
     assert_eq!(new.iter().filter(|object| object.contains("trigger ")).count(), 0);

@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use tailrace::catalog::connect::Database;
 use tailrace::demo::lake::{Field, NewFile, Table};
 use tailrace::installation::rights::{Purpose, Right, needed};
+use tailrace::shield::renew;
 use tailrace::sweep::report::Outcome;
 use tailrace::sweep::{Scope, run_pass};
 use tokio_util::sync::CancellationToken;
@@ -16,6 +17,11 @@ use crate::support::program::settings;
 /// passes and policies need, and nothing more.
 fn runtime() -> impl Iterator<Item = Right> {
     needed().into_iter().filter(|right| right.purpose == Purpose::Passes)
+}
+
+/// What some other purpose needs beside them.
+fn beside(purpose: Purpose) -> impl Iterator<Item = Right> {
+    needed().into_iter().filter(move |right| right.purpose == purpose)
 }
 
 /// A role that may log in and nothing else; roles are the server's, so the name is the test's.
@@ -84,8 +90,8 @@ async fn these_grants_are_enough_for_every_command() -> Result<()> {
     table.set_property("partition_retention", Some(r#"{"field":"at","keep":"30000d"}"#)).await?;
     let role = Role::new(&database).await?;
     role.grant_all().await?;
-    for right in needed().iter().filter(|right| right.purpose == Purpose::Inspection) {
-        role.grant(right).await?;
+    for right in beside(Purpose::Inspection).chain(beside(Purpose::Shield)) {
+        role.grant(&right).await?;
     }
     for (args, code) in [
         (vec!["migrate"], 0),
@@ -182,6 +188,35 @@ async fn none_of_the_grants_can_be_left_out() -> Result<()> {
     }
     let report = run_pass(&role.session(), &settings(), &Scope::default(), &stop, &|_| {}).await?;
     assert_eq!(report.failures(), 0, "{report:?}");
+    role.end().await
+}
+
+/// With these the shield works, and without any of them a renewal says what is missing; passes go on.
+#[tokio::test]
+async fn the_shield_needs_each_of_its_grants() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let table = a_table(&database).await?;
+    database.govern(&table, "at", "7d").await?;
+    let role = Role::new(&database).await?;
+    role.grant_all().await?;
+    for right in beside(Purpose::Shield) {
+        role.grant(&right).await?;
+    }
+    let shield = crate::shield::settings();
+    let renewed = renew(&role.session(), &shield, None).await?;
+    assert_eq!((renewed.files, renewed.failed), (1, vec![]));
+    for right in beside(Purpose::Shield) {
+        // Everything is to be written anew.
+        database.sql("DELETE FROM hog_compaction_claim; DELETE FROM tailrace.claimant").await?;
+        role.revoke(&right).await?;
+        let words = match renew(&role.session(), &shield, None).await {
+            Err(error) => format!("{error:#}"),
+            Ok(renewed) => format!("{:?}", renewed.failed),
+        };
+        assert!(words.contains("permission denied for"), "without {right:?}: {words}");
+        role.grant(&right).await?;
+    }
+    assert_eq!(renew(&role.session(), &shield, None).await?.failed, []);
     role.end().await
 }
 

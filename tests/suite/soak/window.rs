@@ -11,7 +11,7 @@ use super::Soak;
 
 /// Whether `tailrace run` claims the files of the drop window, so that a compaction which heeds
 /// claims leaves them alone: then a rewrite of one is a failure. Otherwise they are counted.
-pub const SHIELDED: bool = false;
+pub const SHIELDED: bool = true;
 /// What makes the daemon's claims quick, where it makes any.
 pub const SETTINGS: &[(&str, &str)] =
     if SHIELDED { &[("TAILRACE__COMPACTION__RENEW_EVERY", "1s")] } else { &[] };

@@ -72,7 +72,7 @@ async fn stale_leases_of_ours_are_found() -> Result<()> {
         scene
             .database
             .sql(
-                "CREATE TABLE tailrace.compaction_claimant
+                "CREATE TABLE tailrace.claimant
                     (catalog_id bigint PRIMARY KEY, claimant uuid NOT NULL)",
             )
             .await?;
@@ -98,7 +98,7 @@ async fn stale_leases_of_ours_are_found() -> Result<()> {
     scene
         .database
         .sql(&format!(
-            "INSERT INTO tailrace.compaction_claimant SELECT catalog_id, '{}' FROM hog_catalog",
+            "INSERT INTO tailrace.claimant SELECT catalog_id, '{}' FROM hog_catalog",
             "a".repeat(32)
         ))
         .await?;

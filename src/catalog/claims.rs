@@ -1,0 +1,277 @@
+//! Our leases in `hog_compaction_claim`, and what `tailrace.in_drop_window` goes by.
+//!
+//! A claim keeps the server's planner from files by their ids, whatever its key says (contract,
+//! "Compaction"). Ours have keys in a name space of their own and the claimant of their catalog;
+//! no statement here touches a row of another claimant.
+
+use std::time::Duration;
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::live_file::{LiveFile, LiveFileRow};
+
+/// Our own lock class for writing the leases of a catalog.
+const SHIELD_CLASS: i64 = 7_232_482;
+
+/// A row of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimRow {
+    /// Its key within the table.
+    pub group_key: String,
+    /// The files that it names.
+    pub ids: Vec<i64>,
+}
+
+/// The table that a row is of, and by whom.
+#[derive(Debug, Clone, Copy)]
+pub struct Claims {
+    /// The catalog.
+    pub catalog_id: i64,
+    /// The table.
+    pub table_id: i64,
+    /// The catalog's claimant.
+    pub claimant: Uuid,
+}
+
+/// Whether the server has claims at all; it does from V15 on.
+pub async fn has_claims(connection: &mut PgConnection) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(r#"select to_regclass('hog_compaction_claim') is not null as "has!""#)
+        .fetch_one(connection)
+        .await
+}
+
+/// The claimant of a catalog; `None` if nothing was ever claimed in it.
+pub async fn claimant(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+) -> sqlx::Result<Option<Uuid>> {
+    sqlx::query_scalar!("select claimant from tailrace.claimant where catalog_id = $1", catalog_id)
+        .fetch_optional(connection)
+        .await
+}
+
+/// The claimant of a catalog, made if there is none yet. Of two daemons that make one, both get
+/// the same.
+pub async fn make_claimant(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<Uuid> {
+    if let Some(known) = claimant(connection, catalog_id).await? {
+        return Ok(known);
+    }
+    sqlx::query!(
+        "insert into tailrace.claimant (catalog_id) values ($1) on conflict do nothing",
+        catalog_id
+    )
+    .execute(&mut *connection)
+    .await?;
+    // A statement of its own: the one that the insert met was committed by now, but not yet when
+    // that statement began.
+    sqlx::query_scalar!("select claimant from tailrace.claimant where catalog_id = $1", catalog_id)
+        .fetch_one(connection)
+        .await
+}
+
+/// Lets one at a time write the leases of a catalog, until the transaction ends. Waits as long as
+/// `lock_timeout` allows. Neither the server nor a pass ever waits for it.
+pub async fn lock(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
+    let key = (SHIELD_CLASS << 32) | (catalog_id & 0xffff_ffff);
+    sqlx::query!(r#"select pg_advisory_xact_lock($1) as "locked!: ()""#, key)
+        .fetch_one(connection)
+        .await?;
+    Ok(())
+}
+
+impl Claims {
+    /// Our rows of the table, by key, locked: the server's purge of expired rows then waits, and
+    /// leaves those alone that are renewed.
+    pub async fn rows(&self, connection: &mut PgConnection) -> sqlx::Result<Vec<ClaimRow>> {
+        sqlx::query_as!(
+            ClaimRow,
+            r#"select group_key, input_file_ids as ids from hog_compaction_claim
+               where catalog_id = $1 and table_id = $2 and claimant = $3
+               order by group_key for update"#,
+            self.catalog_id,
+            self.table_id,
+            self.claimant
+        )
+        .fetch_all(connection)
+        .await
+    }
+
+    /// Lengthens the leases of some rows to `lease` from now, by the database's clock, for the
+    /// planner goes by that. The ids are not written: an array out of line stays where it is.
+    pub async fn renew(
+        &self,
+        connection: &mut PgConnection,
+        keys: &[String],
+        lease: Duration,
+    ) -> sqlx::Result<()> {
+        sqlx::query!(
+            r#"update hog_compaction_claim
+               set expires_at = clock_timestamp() + make_interval(secs => $5)
+               where catalog_id = $1 and table_id = $2 and group_key = any($4) and claimant = $3"#,
+            self.catalog_id,
+            self.table_id,
+            self.claimant,
+            keys,
+            lease.as_secs_f64()
+        )
+        .execute(connection)
+        .await?;
+        Ok(())
+    }
+
+    /// Writes a row with its ids and a lease from now. Nothing happens if another claimant has
+    /// the key.
+    pub async fn put(
+        &self,
+        connection: &mut PgConnection,
+        row: &ClaimRow,
+        lease: Duration,
+    ) -> sqlx::Result<()> {
+        sqlx::query!(
+            r#"insert into hog_compaction_claim as c
+                 (catalog_id, table_id, group_key, input_file_ids, claimant, claimed_at, expires_at)
+               values ($1, $2, $3, $4, $5, clock_timestamp(),
+                       clock_timestamp() + make_interval(secs => $6))
+               on conflict (catalog_id, table_id, group_key) do update
+               set input_file_ids = excluded.input_file_ids, claimed_at = excluded.claimed_at,
+                   expires_at = excluded.expires_at
+               where c.claimant = excluded.claimant"#,
+            self.catalog_id,
+            self.table_id,
+            row.group_key,
+            &row.ids,
+            self.claimant,
+            lease.as_secs_f64()
+        )
+        .execute(connection)
+        .await?;
+        Ok(())
+    }
+
+    /// Takes ids out of a row; its lease stays as it is.
+    pub async fn shrink(&self, connection: &mut PgConnection, row: &ClaimRow) -> sqlx::Result<()> {
+        sqlx::query!(
+            r#"update hog_compaction_claim set input_file_ids = $5
+               where catalog_id = $1 and table_id = $2 and group_key = $4 and claimant = $3"#,
+            self.catalog_id,
+            self.table_id,
+            self.claimant,
+            row.group_key,
+            &row.ids
+        )
+        .execute(connection)
+        .await?;
+        Ok(())
+    }
+
+    /// Ends some rows.
+    pub async fn remove(&self, connection: &mut PgConnection, keys: &[String]) -> sqlx::Result<()> {
+        sqlx::query!(
+            r#"delete from hog_compaction_claim
+               where catalog_id = $1 and table_id = $2 and group_key = any($4) and claimant = $3"#,
+            self.catalog_id,
+            self.table_id,
+            self.claimant,
+            keys
+        )
+        .execute(connection)
+        .await?;
+        Ok(())
+    }
+}
+
+/// Ends our rows of every table but these; returns how many files they named.
+pub async fn remove_all_but(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    claimant: Uuid,
+    tables: &[i64],
+) -> sqlx::Result<i64> {
+    sqlx::query_scalar!(
+        r#"with removed as (
+             delete from hog_compaction_claim
+             where catalog_id = $1 and claimant = $2 and not table_id = any($3)
+             returning cardinality(input_file_ids) as files)
+           select coalesce(sum(files), 0)::bigint as "files!" from removed"#,
+        catalog_id,
+        claimant,
+        tables
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// Those of some files that are live and of the table, by the primary key whatever the planner
+/// believes of a long list.
+pub async fn live_by_ids(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    table_id: i64,
+    ids: &[i64],
+) -> sqlx::Result<Vec<LiveFile>> {
+    let rows = sqlx::query_as!(
+        LiveFileRow,
+        r#"select f.data_file_id, f.spec_id, f.record_count, f.file_size_bytes,
+                  f.file_format = 'parquet' as "is_parquet!",
+                  t.keys as "keys: Vec<i32>", t."values" as "values: Vec<Option<String>>",
+                  false as "has_vector!"
+           from unnest($3::bigint[]) as i (data_file_id)
+           cross join lateral (
+             select data_file_id, table_id, spec_id, end_snapshot, record_count, file_size_bytes,
+                    file_format
+             from hog_data_file
+             where catalog_id = $1 and data_file_id = i.data_file_id offset 0) as f
+           cross join lateral (
+             select array_agg(v.key_index order by v.key_index) as keys,
+                    array_agg(v.value order by v.key_index) as "values"
+             from hog_file_partition_value v
+             where v.catalog_id = $1 and v.data_file_id = f.data_file_id) as t
+           where f.table_id = $2 and f.end_snapshot is null"#,
+        catalog_id,
+        table_id,
+        ids
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().map(LiveFile::from).collect())
+}
+
+/// Notes what of the configuration the drop window in SQL is made of.
+pub async fn note_window_setting(
+    connection: &mut PgConnection,
+    lead: Duration,
+    min_keep: Duration,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"update tailrace.window_setting set lead_ms = $1, min_keep_seconds = $2
+           where (lead_ms, min_keep_seconds) is distinct from ($1, $2)"#,
+        i64::try_from(lead.as_millis()).unwrap_or(i64::MAX),
+        i64::try_from(min_keep.as_secs()).unwrap_or(i64::MAX)
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Brings the rules up to date by which `tailrace.in_drop_window` is quick.
+pub async fn keep_window_rules(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
+    sqlx::query!(r#"select tailrace.keep_window_rules($1) as "kept!: ()""#, catalog_id)
+        .fetch_one(connection)
+        .await?;
+    Ok(())
+}
+
+/// Forgets the claimants and rules of catalogs that are gone, whose claims went with them.
+pub async fn forget_gone_catalogs(connection: &mut PgConnection) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"with claimants as (
+             delete from tailrace.claimant x
+             where not exists (select from hog_catalog c where c.catalog_id = x.catalog_id))
+           delete from tailrace.window_rule x
+           where not exists (select from hog_catalog c where c.catalog_id = x.catalog_id)"#
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! The shield: the files that policies are about to drop, leased so that the server's compaction
+//! does not rewrite them first.
+//!
+//! What is claimed: the live files that have expired, or will have within `compaction.lead`, of
+//! tables with a policy that enforces; the soonest first, where they are too many. By the same
+//! judge as a pass, told a `now` that is the lead later. [`renew()`] claims and renews for all
+//! catalogs, on a timer of its own beside the passes; [`policy_changed`] releases at once what a
+//! changed policy no longer covers. [`rows`] decides what to write, without IO.
+//!
+//! A claim is a lease and never an authorisation: a compaction that was planned before it may
+//! still win or lose by the commit lock alone, and a pass drops claimed files like any others; the
+//! ids are dead then, and go with the next renewal.
+//!
+//! Any number of daemons may do this side by side: they share the claimant of a catalog, take
+//! turns at writing, and each writes what is true by its own look.
+
+mod find;
+mod release;
+mod renew;
+pub mod rows;
+mod timer;
+
+use std::time::Duration;
+
+pub use release::{policy_changed, release};
+pub use renew::{Failed, Renewed, renew};
+pub use timer::Timer;
+
+use crate::config::Config;
+use crate::sweep::reach::Reach;
+
+/// How long a claim holds unless it is renewed: several renewals may fail before a planner sees
+/// the files again, and a tailrace that is gone is in nobody's way for longer.
+pub const LEASE: Duration = Duration::from_secs(30 * 60);
+
+/// What the shield is told: the part of the configuration that it goes by.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Whether anything is claimed. Where it is not, what was claimed is let go.
+    pub claims: bool,
+    /// How long before its expiry a file is claimed.
+    pub lead: Duration,
+    /// At most so many files of a table are claimed.
+    pub max_claimed_files: usize,
+    /// The shortest `keep` that is acted upon.
+    pub min_keep: Duration,
+    /// Beyond this many distinct texts at a key they are not listed.
+    pub max_values: i64,
+    /// How much one step of looking for files takes on.
+    pub reach: Reach,
+}
+
+impl Settings {
+    /// The settings that the configuration has.
+    pub fn from_config(config: &Config) -> Self {
+        Settings {
+            claims: config.compaction.claims,
+            lead: config.compaction.lead.get(),
+            max_claimed_files: config.compaction.max_claimed_files.get() as usize,
+            min_keep: config.guard.min_keep.get(),
+            max_values: config.discovery.max_values.get() as i64,
+            reach: Reach::default(),
+        }
+    }
+}

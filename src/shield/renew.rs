@@ -1,0 +1,247 @@
+//! One renewal: what is in the window is claimed, what left it is released.
+
+use std::sync::Once;
+use std::time::{Duration, Instant};
+
+use sqlx::{Connection, PgConnection};
+
+use super::find::files_in_window;
+use super::rows::{self, Changes};
+use super::{LEASE, Settings};
+use crate::catalog::claims::{self, Claims, has_claims, make_claimant};
+use crate::catalog::clock;
+use crate::catalog::connect::{Database, close};
+use crate::catalog::failure::{in_words, is_away};
+use crate::catalog::tables::{Catalog, LiveTable, catalogs, live_tables};
+use crate::events;
+use crate::instant::UtcInstant;
+use crate::policy::{Mode, Policy};
+use crate::sweep::effective;
+
+/// What a renewal came to.
+#[derive(Debug, Default)]
+pub struct Renewed {
+    /// Tables with claimed files.
+    pub tables: usize,
+    /// Claimed files.
+    pub files: usize,
+    /// Rows that name them.
+    pub rows: usize,
+    /// What could not be dealt with: its claims are as they were, and lapse unless a later renewal
+    /// gets through.
+    pub failed: Vec<Failed>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// A catalog, or a table, that could not be dealt with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failed {
+    /// The catalog.
+    pub catalog: String,
+    /// `namespace.table`, if it is about one.
+    pub table: Option<String>,
+    /// Why.
+    pub error: String,
+}
+
+/// Claims the files in the drop window of every catalog, renews the leases of those claimed before,
+/// releases those that left it; and brings the window in SQL up to date.
+///
+/// `now` decides, in place of the database's time where it is given; leases run by the database's
+/// clock in any case, as planners go by that. Takes no commit lock. Where the server knows no claims
+/// (before V15) only the window in SQL is looked after.
+///
+/// # Errors
+/// The database is away, or our schema is not there.
+pub async fn renew(
+    database: &Database,
+    settings: &Settings,
+    now: Option<UtcInstant>,
+) -> anyhow::Result<Renewed> {
+    let began = Instant::now();
+    let mut connection = database.sweeping_session().await?;
+    let mut renewed = Renewed::default();
+    let done = renew_all(&mut connection, settings, now, &mut renewed).await;
+    close(connection).await;
+    done?;
+    renewed.took = began.elapsed();
+    tell(&renewed);
+    Ok(renewed)
+}
+
+async fn renew_all(
+    connection: &mut PgConnection,
+    settings: &Settings,
+    now: Option<UtcInstant>,
+    renewed: &mut Renewed,
+) -> anyhow::Result<()> {
+    let now = match now {
+        Some(now) => now,
+        None => clock::now(connection).await?,
+    };
+    claims::note_window_setting(connection, settings.lead, settings.min_keep).await?;
+    claims::forget_gone_catalogs(connection).await?;
+    let can_claim = has_claims(connection).await?;
+    if !can_claim {
+        tell_off();
+    }
+    for catalog in catalogs(connection).await? {
+        let done = async {
+            claims::keep_window_rules(connection, catalog.catalog_id).await?;
+            match (can_claim, settings.claims) {
+                (false, _) => Ok(()),
+                (true, false) => Ok(let_go(connection, catalog.catalog_id, &[]).await?),
+                (true, true) => renew_catalog(connection, &catalog, settings, now, renewed).await,
+            }
+        };
+        if let Err(error) = done.await {
+            if is_away(&error) {
+                return Err(error);
+            }
+            let error = in_words(&error);
+            renewed.failed.push(Failed { catalog: catalog.name, table: None, error });
+        }
+    }
+    Ok(())
+}
+
+async fn renew_catalog(
+    connection: &mut PgConnection,
+    catalog: &Catalog,
+    settings: &Settings,
+    now: UtcInstant,
+    renewed: &mut Renewed,
+) -> anyhow::Result<()> {
+    let mut shielded = Vec::new();
+    for table in live_tables(connection, catalog, true).await? {
+        let policy = match in_force(connection, &table, settings).await? {
+            Some(policy) if table.is_parquet => policy,
+            _ => continue,
+        };
+        shielded.push(table.identity.table_id);
+        match renew_table(connection, &table, &policy, settings, now).await {
+            Ok(Some((files, rows))) => {
+                renewed.tables += usize::from(files > 0);
+                renewed.files += files;
+                renewed.rows += rows;
+            }
+            Ok(None) => tell_unread(&table),
+            Err(error) if is_away(&error) => return Err(error),
+            Err(error) => {
+                let identity = &table.identity;
+                renewed.failed.push(Failed {
+                    catalog: catalog.name.clone(),
+                    table: Some(format!("{}.{}", identity.namespace, identity.table)),
+                    error: in_words(&error),
+                });
+            }
+        }
+    }
+    Ok(let_go(connection, catalog.catalog_id, &shielded).await?)
+}
+
+/// The policy of a table, if it drops.
+pub(super) async fn in_force(
+    connection: &mut PgConnection,
+    table: &LiveTable,
+    settings: &Settings,
+) -> sqlx::Result<Option<Policy>> {
+    let policy = effective::look(connection, table, settings.min_keep).await?;
+    Ok(policy.ok().flatten().filter(|policy| policy.mode == Mode::Enforce))
+}
+
+/// Claims a table's files; how many, in how many rows. `None` where they cannot be told.
+async fn renew_table(
+    connection: &mut PgConnection,
+    table: &LiveTable,
+    policy: &Policy,
+    settings: &Settings,
+    now: UtcInstant,
+) -> anyhow::Result<Option<(usize, usize)>> {
+    let identity = &table.identity;
+    let found = files_in_window(connection, identity, policy, now, settings).await?;
+    let Some(wanted) = found else { return Ok(None) };
+    let claimant = match (claims::claimant(connection, identity.catalog_id).await?, &wanted) {
+        (Some(claimant), _) => claimant,
+        (None, wanted) if wanted.is_empty() => return Ok(Some((0, 0))),
+        (None, _) => make_claimant(connection, identity.catalog_id).await?,
+    };
+    let claims = Claims { catalog_id: identity.catalog_id, table_id: identity.table_id, claimant };
+    let mut transaction = connection.begin().await?;
+    claims::lock(&mut transaction, claims.catalog_id).await?;
+    // Whoever changed the policy since has released, or is about to release, by another one.
+    if in_force(&mut transaction, table, settings).await?.as_ref() != Some(policy) {
+        return Ok(Some((0, 0)));
+    }
+    let existing = claims.rows(&mut transaction).await?;
+    let Changes { renewed, written, removed } = rows::changes(&existing, &wanted);
+    // What goes first: a key may be taken anew.
+    if !removed.is_empty() {
+        claims.remove(&mut transaction, &removed).await?;
+    }
+    if !renewed.is_empty() {
+        claims.renew(&mut transaction, &renewed, LEASE).await?;
+    }
+    for row in &written {
+        claims.put(&mut transaction, row, LEASE).await?;
+    }
+    transaction.commit().await?;
+    Ok(Some((wanted.len(), renewed.len() + written.len())))
+}
+
+/// Releases what is claimed of every table of a catalog but these.
+async fn let_go(connection: &mut PgConnection, catalog_id: i64, but: &[i64]) -> sqlx::Result<()> {
+    if let Some(claimant) = claims::claimant(connection, catalog_id).await? {
+        claims::remove_all_but(connection, catalog_id, claimant, but).await?;
+    }
+    Ok(())
+}
+
+fn tell(renewed: &Renewed) {
+    for Failed { catalog, table, error } in &renewed.failed {
+        tracing::warn!(
+            event = events::SHIELD_FAILED,
+            catalog,
+            table,
+            error,
+            "Files about to be dropped may not be kept from compaction"
+        );
+    }
+    tracing::info!(
+        event = events::SHIELD_RENEWED,
+        tables = renewed.tables,
+        files = renewed.files,
+        rows = renewed.rows,
+        failed = renewed.failed.len(),
+        duration_ms = u64::try_from(renewed.took.as_millis()).unwrap_or(u64::MAX),
+        "Files about to be dropped are kept from compaction"
+    );
+}
+
+/// Said once in the life of the process.
+fn tell_off() {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        tracing::info!(
+            event = events::SHIELD_OFF,
+            "The server is older than V15 and knows no claims: nothing is kept from compaction"
+        );
+    });
+}
+
+/// Said once in the life of the process, of the first such table.
+fn tell_unread(table: &LiveTable) {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        tracing::warn!(
+            event = events::SHIELD_UNREAD,
+            catalog = table.identity.catalog,
+            namespace = table.identity.namespace,
+            table = table.identity.table,
+            "Which files of a table are about to be dropped cannot be told without reading it \
+             whole, so they are not kept from compaction: it needs the index by partition value \
+             (V23), or a higher discovery.max_values"
+        );
+    });
+}
