@@ -60,7 +60,7 @@ pub async fn renew(
     now: Option<UtcInstant>,
 ) -> anyhow::Result<Renewed> {
     let began = Instant::now();
-    let mut connection = database.sweeping_session().await?;
+    let mut connection = database.session().await?;
     let mut renewed = Renewed::default();
     let done = renew_all(&mut connection, settings, now, &mut renewed).await;
     close(connection).await;
