@@ -155,11 +155,11 @@ async fn what_is_too_much_is_told_with_its_revoke() -> Result<()> {
     }
     assert_eq!(role.findings().await?[0].level, Level::Ok);
 
-    role.sql(&format!("ALTER TABLE hog_compaction_claim OWNER TO {}", role.name)).await?;
-    let what = format!("the role {} owns hog_compaction_claim", role.name);
+    role.sql(&format!("ALTER TABLE hog_table_stats OWNER TO {}", role.name)).await?;
+    let what = format!("the role {} owns hog_table_stats", role.name);
     let findings = role.findings().await?;
     assert_eq!(told(&findings), [(Level::Warning, what.as_str(), vec![])]);
-    role.sql("ALTER TABLE hog_compaction_claim OWNER TO postgres").await?;
+    role.sql("ALTER TABLE hog_table_stats OWNER TO postgres").await?;
 
     role.sql(&format!("ALTER ROLE {} SUPERUSER CREATEDB", role.name)).await?;
     let what = format!("the role {} is superuser, createdb", role.name);
