@@ -58,6 +58,11 @@ impl Page {
             .with_context(|| format!("cannot write {}", path.display()))
     }
 
+    /// Adds something about the machine.
+    pub fn on(&mut self, name: &'static str, value: String) {
+        self.machine.push((name, value));
+    }
+
     fn text(&self) -> String {
         let unmet = self.findings.iter().filter(|found| found.verdict == Verdict::Unmet).count();
         let mut text = String::from(
