@@ -14,7 +14,7 @@
 //! | [`telemetry`], [`events`] | the log, and the names of what it tells |
 //! | [`demo`] | a private Postgres with a hoglake catalog, and stand-ins for the server's loops |
 //! | [`installation`] | our own schema: migrations, and the check that it fits |
-//! | [`sweep`] | one pass: lease, plan, batches, pace, report |
+//! | [`sweep`] | one pass: lease, cursor, look-ups, batches, commits, pace, report |
 //! | [`feed`] | a table's changes between two snapshots, ended files included |
 //! | [`explicit`] | the explicit drop of enumerated tuples, and truncate: guards, receipts |
 //! | [`mod@drop`] | the shared drop-commit: guards, commit, receipt |

@@ -53,13 +53,15 @@ pub struct Edges {
 /// that is read in it. Takes no lock.
 ///
 /// The settings are those of the plans that the module describes: a sequential or bitmap scan, a
-/// hash of all groups and a hash join all read a whole window before they give its first row. The
+/// hash of all groups and a hash join all read a whole window before they give its first row; two
+/// lists of snapshots in order are best merged. The
 /// parameters are looked at each time, for a window of three snapshots and one of a million make
 /// no common plan. Workers of the server are left to others.
 pub async fn begin(connection: &mut PgConnection) -> sqlx::Result<PgTransaction<'_>> {
     let begin = "begin isolation level repeatable read read only; \
          set local enable_seqscan = off; set local enable_bitmapscan = off; \
          set local enable_hashagg = off; set local enable_hashjoin = off; \
+         set local enable_mergejoin = on; \
          set local max_parallel_workers_per_gather = 0; \
          set local plan_cache_mode = force_custom_plan";
     connection.begin_with(AssertSqlSafe(begin)).await

@@ -30,6 +30,10 @@ impl Database {
     /// minute, and within seconds during a statement, that nobody is there any more: a session
     /// that lingers keeps its lease.
     ///
+    /// Rows are come to by index. Each statement leads from a list of keys to rows; with no or old
+    /// statistics, or a short list of ended files, the planner may think that a table is read whole
+    /// as quickly, and it may be that of ten million files.
+    ///
     /// # Errors
     /// As the driver reports them; see [`super::failure::Failure`].
     pub async fn session(&self) -> sqlx::Result<PgConnection> {
@@ -41,24 +45,13 @@ impl Database {
         self.session_with("on").await
     }
 
-    /// As [`Self::session`], for looking for files and dropping them.
-    ///
-    /// Each of those statements leads from a list of keys to rows by an index. With no or old
-    /// statistics, or a short list of ended files, the planner may think that a table is read whole
-    /// as quickly; it may be that of ten million files.
-    pub async fn sweeping_session(&self) -> sqlx::Result<PgConnection> {
-        let mut connection = self.session().await?;
-        let by_index = "set enable_seqscan = off; set enable_bitmapscan = off; \
-                        set enable_hashjoin = off; set enable_mergejoin = off";
-        within(self.connect_timeout, sqlx::raw_sql(by_index).execute(&mut connection)).await?;
-        Ok(connection)
-    }
-
     async fn session_with(&self, read_only: &str) -> sqlx::Result<PgConnection> {
         let setup = format!(
             "set search_path = {}, pg_temp; set timezone = 'UTC'; \
              set statement_timeout = '60s'; set idle_in_transaction_session_timeout = '30s'; \
              set lock_timeout = '10s'; set jit = off; \
+             set enable_seqscan = off; set enable_bitmapscan = off; \
+             set enable_hashjoin = off; set enable_mergejoin = off; \
              set default_transaction_read_only = {read_only}; \
              set default_transaction_isolation = 'read committed'; \
              set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10; \

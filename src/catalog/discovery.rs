@@ -108,10 +108,13 @@ pub const LOOKUP_INDEX: &str = "create index concurrently hog_file_partition_val
     on hog_file_partition_value (catalog_id, key_index, value, data_file_id)";
 
 /// Whether this server has hog_file_partition_value_lookup, which came with V23; without it a
-/// partition's files are found by reading the table's.
+/// partition's files are found by reading the table's. One that is still being built, or whose
+/// building failed, is none.
 pub async fn has_lookup_index(connection: &mut PgConnection) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
-        r#"select to_regclass('hog_file_partition_value_lookup') is not null as "there!""#
+        r#"select exists (select from pg_index
+                          where indexrelid = to_regclass('hog_file_partition_value_lookup')
+                            and indisvalid) as "there!""#
     )
     .fetch_one(connection)
     .await

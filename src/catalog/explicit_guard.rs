@@ -67,10 +67,14 @@ pub async fn look(
                           where r.catalog_id = $1 and r.idempotency_key = $3) as "has_receipt!",
                   t.table_uuid as "table_uuid?", n.name as "namespace?", v.name as "table?",
                   coalesce(to_jsonb(t) ->> 'file_format', 'parquet') = 'parquet' as "is_parquet!",
+                  -- One by one: of several kinds at once the index may be read from the table's
+                  -- first change on.
                   exists (select from hog_snapshot_change d
                           where d.catalog_id = $1 and d.object_id = $2
-                            and d.kind in ('table_altered', 'table_dropped')
-                            and d.snapshot_id > $4) as "ddl_since!",
+                            and d.kind = 'table_altered' and d.snapshot_id > $4)
+                  or exists (select from hog_snapshot_change d
+                          where d.catalog_id = $1 and d.object_id = $2
+                            and d.kind = 'table_dropped' and d.snapshot_id > $4) as "ddl_since!",
                   (select f.begin_snapshot
                    from hog_data_file f
                    where f.catalog_id = $1 and f.table_id = $2 and f.begin_snapshot > $4

@@ -8,7 +8,8 @@ use sqlx::PgConnection;
 /// Rows that were drained stay in the table for long, and lie before the others, so the count
 /// goes through the partial index of those that are not (`hog_file_removal_drain`) and reads no
 /// more of it than the limit. The order is there for the planner alone: without it a scan of the
-/// table, which it takes to meet such rows early, looks cheaper than the index.
+/// table, which it takes to meet such rows early, looks cheaper than the index; and so does the
+/// primary key where two catalogs share the queue, unless the order is one that it cannot give.
 pub async fn undrained(
     connection: &mut PgConnection,
     catalog_id: i64,
@@ -17,8 +18,8 @@ pub async fn undrained(
     sqlx::query_scalar!(
         r#"select count(*) as "rows!" from (
              select from hog_file_removal
-             where catalog_id = $1 and drained_at is null
-             order by removal_id
+             where catalog_id between $1 and $1 and drained_at is null
+             order by catalog_id, removal_id
              limit $2) as first_rows"#,
         catalog_id,
         limit

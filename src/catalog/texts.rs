@@ -105,7 +105,8 @@ pub async fn files_with_texts(
     let values: Vec<&str> = texts.iter().map(|from| from.text.as_str()).collect();
     let from_ids: Vec<i64> = texts.iter().map(|from| from.from_id).collect();
     // Each text's entries by the lookup index, each entry's file and its values by their primary
-    // keys. A text whose entries are not all read gets a row of its own even if none is the table's.
+    // keys, its vector as in `super::walk`. A text whose entries are not all read gets a row of its own
+    // even if none is the table's.
     let rows = sqlx::query!(
         r#"with wanted as materialized (
              select ordinal::int - 1 as text_no, value, from_id
@@ -132,9 +133,10 @@ pub async fn files_with_texts(
            union all
            select null, null, f.data_file_id, f.spec_id, f.record_count, f.file_size_bytes,
                   f.file_format = 'parquet', t.keys, t."values",
-                  exists (select from hog_delete_file d
-                          where d.catalog_id = $1 and d.data_file_id = f.data_file_id
-                            and d.end_snapshot is null)
+                  exists (select from (
+                            select end_snapshot from hog_delete_file
+                            where catalog_id = $1 and data_file_id = f.data_file_id offset 0) as d
+                          where d.end_snapshot is null)
            from entries e
            cross join lateral (
              select data_file_id, table_id, spec_id, end_snapshot, record_count, file_size_bytes,

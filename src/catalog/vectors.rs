@@ -18,8 +18,9 @@ const PAGE: usize = 10_000;
 
 /// The live vectors of these files, given with the indexes of their tuples.
 ///
-/// By hog_delete_file_one_live_per_data_file, which holds live vectors only: a file without one
-/// costs one descent and no page of the table.
+/// By hog_delete_file_data_lookup: a file without one costs one descent and no page of the table.
+/// That they are live is asked outside, or the planner, without statistics, would take the index of
+/// all live vectors for it.
 pub async fn live_vectors(
     connection: &mut PgConnection,
     catalog_id: i64,
@@ -34,9 +35,9 @@ pub async fn live_vectors(
                       p.tuple_no as "tuple_no!"
                from unnest($2::bigint[], $3::int[]) as p (data_file_id, tuple_no)
                cross join lateral (
-                 select delete_file_id from hog_delete_file
-                 where catalog_id = $1 and data_file_id = p.data_file_id and end_snapshot is null
-                 offset 0) as d"#,
+                 select delete_file_id, end_snapshot from hog_delete_file
+                 where catalog_id = $1 and data_file_id = p.data_file_id offset 0) as d
+               where d.end_snapshot is null"#,
             catalog_id,
             &ids,
             &tuple_numbers

@@ -2,6 +2,10 @@
 //!
 //! No statement here grows with the table: each reads a bounded piece, and the place where it
 //! ended is all that has to be kept, so that a reading can go on in another pass or process.
+//!
+//! A file's vector is asked for by hog_delete_file_data_lookup, file by file, and whether it is live
+//! only then: asked for at once, the planner may rather gather all live vectors of the catalog for
+//! each piece, or, without statistics, read them for each file by hog_delete_file_live.
 
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
@@ -62,9 +66,10 @@ pub async fn walk(
                   p.file_size_bytes as "file_size_bytes!",
                   p.file_format = 'parquet' as "is_parquet!",
                   t.keys as "keys: Vec<i32>", t."values" as "values: Vec<Option<String>>",
-                  exists (select from hog_delete_file d
-                          where d.catalog_id = $1 and d.data_file_id = p.data_file_id
-                            and d.end_snapshot is null) as "has_vector!"
+                  exists (select from (
+                            select end_snapshot from hog_delete_file
+                            where catalog_id = $1 and data_file_id = p.data_file_id offset 0) as d
+                          where d.end_snapshot is null) as "has_vector!"
            from marked p
            cross join lateral (
              select array_agg(v.key_index order by v.key_index) as keys,
@@ -121,9 +126,10 @@ pub async fn live_since(
         r#"select f.data_file_id, f.spec_id, f.record_count, f.file_size_bytes,
                   f.file_format = 'parquet' as "is_parquet!",
                   t.keys as "keys: Vec<i32>", t."values" as "values: Vec<Option<String>>",
-                  exists (select from hog_delete_file d
-                          where d.catalog_id = $1 and d.data_file_id = f.data_file_id
-                            and d.end_snapshot is null) as "has_vector!"
+                  exists (select from (
+                            select end_snapshot from hog_delete_file
+                            where catalog_id = $1 and data_file_id = f.data_file_id offset 0) as d
+                          where d.end_snapshot is null) as "has_vector!"
            from (select data_file_id, spec_id, record_count, file_size_bytes, file_format
                  from hog_data_file
                  where catalog_id = $1 and table_id = $2 and end_snapshot is null
@@ -162,9 +168,10 @@ pub async fn live_in_ids(
         r#"select f.data_file_id, f.spec_id, f.record_count, f.file_size_bytes,
                   f.file_format = 'parquet' as "is_parquet!",
                   t.keys as "keys: Vec<i32>", t."values" as "values: Vec<Option<String>>",
-                  exists (select from hog_delete_file d
-                          where d.catalog_id = $1 and d.data_file_id = f.data_file_id
-                            and d.end_snapshot is null) as "has_vector!"
+                  exists (select from (
+                            select end_snapshot from hog_delete_file
+                            where catalog_id = $1 and data_file_id = f.data_file_id offset 0) as d
+                          where d.end_snapshot is null) as "has_vector!"
            from hog_data_file f
            cross join lateral (
              select array_agg(v.key_index order by v.key_index) as keys,

@@ -29,7 +29,7 @@ pub struct LeasedSession<'a> {
 impl<'a> LeasedSession<'a> {
     /// Opens a session and takes the lease; `None` if another daemon has it.
     pub async fn open(database: &'a Database, catalog_id: i64) -> sqlx::Result<Option<Self>> {
-        let mut connection = database.sweeping_session().await?;
+        let mut connection = database.session().await?;
         if try_lease(&mut connection, catalog_id).await? {
             return Ok(Some(LeasedSession { database, catalog_id, connection }));
         }
@@ -52,7 +52,7 @@ impl<'a> LeasedSession<'a> {
         if within(PING, self.connection.ping()).await.is_ok() {
             return Ok(());
         }
-        let mut connection = self.database.sweeping_session().await?;
+        let mut connection = self.database.session().await?;
         let since = Instant::now();
         while !try_lease(&mut connection, self.catalog_id).await? {
             if since.elapsed() > LINGERS {

@@ -1,9 +1,11 @@
-//! One pass: for each catalog the lease, for each of its tables with a policy the plan and the
-//! commits, and a report.
+//! One pass: for each catalog the lease, for each of its tables with a policy the expired files
+//! and their commits, and a report.
 //!
 //! [`pass`] goes over catalogs, side by side, `catalog` over the tables of one, in turns that
-//! `slices` cuts; `table` works on one of them, [`plan`] decides what goes, [`batch`] groups it,
-//! `work` makes the commits, and `pace` says how long to rest in between, by the clock of [`pacing`].
+//! `slices` cuts; `table` works on one of them. `enforce` finds what goes, from where the [`cursor`]
+//! is: `lookup` asks the catalog, `sorter` judges, and what stays is counted in a [`census`]. In
+//! rounds [`batch`] groups it, `work` makes the commits, and `pace` says how long to rest in between,
+//! by the clock of [`pacing`]. [`plan`] only tells, and remembers nothing.
 
 pub mod batch;
 mod catalog;

@@ -12,6 +12,7 @@ mod installation;
 mod lake;
 mod pace;
 mod pass;
+mod plans;
 mod policy;
 mod python;
 mod races;

@@ -39,9 +39,9 @@ pub async fn by_leads(
         let keys: Vec<i32> = asked.iter().map(|open| leads[open.lead].0).collect();
         let values: Vec<Option<&str>> = asked.iter().map(|open| leads[open.lead].1).collect();
         let from_ids: Vec<i64> = asked.iter().map(|open| open.from_id).collect();
-        // Entries by the lookup index, each entry's file, vector and values by their primary keys
-        // whatever the planner believes: what a row is compared with comes from the list, as no
-        // constant. An array per file costs a fifth of what aggregating its rows does.
+        // Entries by the lookup index, each entry's file by its primary key: what else is asked of
+        // it stands outside, or the planner, without statistics, would read all live files of the
+        // catalog for each value. An array per file costs less than an aggregate of its rows.
         let mut rows = sqlx::query!(
             r#"select l.ordinal as "value_no!", cardinality(e.ids) as "entries!",
                       e.ids[cardinality(e.ids)] as last_id, f.data_file_id as "data_file_id?",
@@ -52,10 +52,14 @@ pub async fn by_leads(
                       as l (key_index, value, from_id, ordinal)
                cross join lateral (
                  select array(
+                   -- A range and not an equality, and so in the order of the value, too: with an
+                   -- equality the order is that of the file ids alone, and the planner may then
+                   -- read them by the primary key, in the hope that the first ones fit.
                    (select v.data_file_id from hog_file_partition_value v
-                    where v.catalog_id = $1 and v.key_index = l.key_index and v.value = l.value
-                      and v.data_file_id >= l.from_id
-                    order by v.data_file_id limit $6)
+                    where v.catalog_id = $1 and v.key_index = l.key_index
+                      and (v.value, v.data_file_id) >= (l.value, l.from_id)
+                      and v.value <= l.value
+                    order by v.value, v.data_file_id limit $6)
                    union all
                    -- Ordered by the null, too, which the index then need not sort.
                    (select v.data_file_id from hog_file_partition_value v
@@ -65,19 +69,23 @@ pub async fn by_leads(
                  offset 0) as e
                left join lateral (
                  select d.data_file_id, d.spec_id, d.record_count, d.file_size_bytes,
-                        exists (select from hog_delete_file x
-                                where x.catalog_id = d.catalog_id
-                                  and x.data_file_id = d.data_file_id
-                                  and x.end_snapshot is null) as has_vector,
+                        exists (select from (
+                                  select end_snapshot from hog_delete_file
+                                  where catalog_id = d.catalog_id
+                                    and data_file_id = d.data_file_id offset 0) as x
+                                where x.end_snapshot is null) as has_vector,
                         array(select a.key_index || coalesce(':' || a.value, '')
                               from hog_file_partition_value a
                               where a.catalog_id = d.catalog_id
                                 and a.data_file_id = d.data_file_id
                               order by a.key_index) as texts
-                 from (select $1::bigint as catalog_id, $2::bigint as table_id, true as live, id
-                       from unnest(e.ids) as i (id)) as i
-                 join hog_data_file d on d.catalog_id = i.catalog_id and d.data_file_id = i.id
-                 where d.table_id + 0 = i.table_id and (d.end_snapshot is null) = i.live
+                 from unnest(e.ids) as i (id)
+                 cross join lateral (
+                   select catalog_id, table_id, data_file_id, end_snapshot, spec_id, record_count,
+                          file_size_bytes
+                   from hog_data_file
+                   where catalog_id = $1 and data_file_id = i.id offset 0) as d
+                 where d.table_id = $2 and d.end_snapshot is null
                ) as f on true"#,
             search.catalog_id,
             search.table_id,

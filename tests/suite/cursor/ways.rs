@@ -216,6 +216,14 @@ async fn a_server_without_the_lookup_index_is_told_of_once() -> Result<()> {
     assert_eq!(ran.events("table_finished").len(), 2, "{ran:?}");
     let told = ran.events("lookup_index_missing");
     assert_eq!(told.len(), 1, "{ran:?}");
+    // One that is being built is none yet.
+    let build = "CREATE INDEX hog_file_partition_value_lookup ON hog_file_partition_value (value);
+        UPDATE pg_index SET indisvalid = false
+        WHERE indexrelid = 'hog_file_partition_value_lookup'::regclass";
+    scene.database.sql(build).await?;
+    let ran = scene.database.ran(&["sweep"]).await?;
+    assert_eq!(ran.events("lookup_index_missing").len(), 1, "{ran:?}");
+    scene.database.sql("DROP INDEX hog_file_partition_value_lookup").await?;
     let statement = told[0]["statement"].as_str().unwrap_or_default();
     scene.database.sql(statement).await?;
     let after = scene.database.ran(&["sweep"]).await?;

@@ -1,16 +1,20 @@
 //! Which files a list of tuples has, by whichever way they are found.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use anyhow::Result;
-use sqlx::PgConnection;
+use anyhow::{Context, Result};
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, PgConnection, Row};
 use tailrace::catalog::discovery::{Counts, TupleOfSpec};
 use tailrace::catalog::files::{Search, count_files, files_of, visit};
 use tailrace::catalog::tables::TableIdentity;
 use tailrace::demo::lake::{Field, NewFile};
 use tailrace::window::StoredTuple;
 
+use super::warming::read_by;
 use super::{Scene, days_of, file};
+use crate::explicit::wire::Wire;
 
 async fn found(
     session: &mut PgConnection,
@@ -67,6 +71,11 @@ async fn each_way_finds_the_same_files() -> Result<()> {
             let files = found(&mut session, &identity, (&tuples, &lead), from_id).await?;
             assert_eq!(files, expected, "{has_index} {from_id}");
         }
+        let TableIdentity { catalog_id, table_id, .. } = identity;
+        let search = Search { catalog_id, table_id, tuples: &tuples, lead: &lead, from_id: 0 };
+        let counts = count_files(&mut session, &search).await?;
+        let files: Vec<_> = counts.iter().map(|(number, counts)| (*number, counts.files)).collect();
+        assert_eq!(files, [(0, 2), (1, 1), (2, 1), (3, 1)], "each once: {has_index}");
         if has_index {
             scene.database.lake.downgrade(22).await?;
         }
@@ -110,6 +119,37 @@ async fn what_is_more_than_a_page_is_read_on() -> Result<()> {
     let mut session = scene.database.tailrace().session().await?;
     let files = found(&mut session, &scene.identity, (&tuples, &lead), 0).await?;
     assert_eq!(files, expected);
+    Ok(())
+}
+
+/// Without statistics, and however many values are looked up: entries by the lookup index, files and
+/// their values by their primary keys, and never all files of a catalog or table.
+#[tokio::test]
+async fn files_are_found_by_their_keys_whatever_the_planner_believes() -> Result<()> {
+    let scene = Scene::new().await?;
+    scene.table.append((0..3000).map(|day| file(&day.to_string())).collect()).await?;
+    let days: Vec<_> = (0..600).map(|day| day.to_string()).collect();
+    let tuples = days_of(&days.iter().map(String::as_str).collect::<Vec<_>>());
+    let lead = vec![0; tuples.len()];
+    let (wire, through) = Wire::to(&scene.database).await?;
+    let mut session = through.session().await?;
+    let files = found(&mut session, &scene.identity, (&tuples, &lead), 0).await?;
+    assert_eq!(files.len(), 600);
+    let asked = wire.asked();
+    let sql = asked.iter().find(|sql| sql.starts_with("select l.ordinal")).context("asked")?;
+    let explain = format!(
+        "PREPARE asked (bigint, bigint, int[], text[], bigint[], bigint) AS {sql};
+         EXPLAIN (FORMAT JSON) EXECUTE asked ({}, {}, '{{0,0}}', '{{7,9}}', '{{0,0}}', 30)",
+        scene.catalog.catalog_id, scene.table.table_id
+    );
+    let rows = sqlx::raw_sql(AssertSqlSafe(explain)).fetch_all(&mut session).await?;
+    let plan: Value = rows.first().context("a plan")?.try_get(0)?;
+    let mut names = BTreeSet::new();
+    read_by(&plan, &mut names);
+    names.retain(|name| !name.starts_with("hog_delete_file"));
+    let expected =
+        ["hog_data_file_pkey", "hog_file_partition_value_lookup", "hog_file_partition_value_pkey"];
+    assert_eq!(names.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{plan}");
     Ok(())
 }
 

@@ -31,7 +31,7 @@ const VECTOR_INDEXES: [&str; 4] = [
 ];
 
 /// What a plan reads its rows by: names of indexes, and of tables that it scans.
-fn read_by(plan: &Value, names: &mut BTreeSet<String>) {
+pub fn read_by(plan: &Value, names: &mut BTreeSet<String>) {
     match plan {
         Value::Object(node) => {
             let name = node.get("Index Name").or_else(|| {

@@ -58,7 +58,27 @@ pub struct TestDatabase {
 impl TestDatabase {
     /// A database with the server's tables, and ours, in their usual places.
     pub async fn new() -> Result<Self> {
-        let (server, name, pool) = create(Some(TEMPLATE)).await?;
+        Self::copy_of(TEMPLATE).await
+    }
+
+    /// Makes a database to copy others from: one as [`new`](Self::new) gives, and what `fill` puts
+    /// into it. No session may stay.
+    pub async fn make_template(
+        name: &str,
+        fill: impl AsyncFnOnce(&Lake) -> Result<()>,
+    ) -> Result<()> {
+        let server = server().await?;
+        server.create_database(name, Some(TEMPLATE)).await?;
+        let pool = lazy_pool(&server.url(name))?;
+        let filled = fill(&Lake::attach(&pool, "public")).await;
+        pool.close().await;
+        filled
+    }
+
+    /// A copy of another database of the server, which has the server's tables, and ours, in their
+    /// usual places.
+    pub async fn copy_of(template: &str) -> Result<Self> {
+        let (server, name, pool) = create(Some(template)).await?;
         let lake = Lake::attach(&pool, "public");
         Ok(Self { pool, lake, name, server, _objects: None })
     }

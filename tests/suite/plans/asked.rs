@@ -1,0 +1,138 @@
+//! What plans, the commands of policies, and explicit drops read, in sessions in which the planner
+//! may choose as it likes.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use tailrace::catalog::connect::close;
+use tailrace::explicit::call::{DropBody, PartitionItem, TableRef, TruncateBody};
+use tailrace::explicit::{Bounds, drop_partitions, truncate};
+use tailrace::policy::set::{Wanted, set_policy};
+use tailrace::sweep::Scope;
+use tailrace::sweep::planning::plan_all;
+use uuid::Uuid;
+
+use super::crowd::{Crowd, EXPIRED, KEEP, Statistics};
+use super::pins::{assert_keeps_to, by, drop_of};
+use super::watch::{Planned, Watch};
+use super::{CHANGES, DATA_LOOKUP, FEED, FILE_KEY, LIVE, LOOKUP, VALUE_KEY, WALK};
+use crate::support::program::{days_ago, settings};
+
+fn table(name: &str) -> TableRef {
+    TableRef { catalog: "lake".to_owned(), namespace: "events".to_owned(), table: name.to_owned() }
+}
+
+async fn plans(statistics: Statistics, planned: Planned) -> Result<()> {
+    let crowd = Crowd::new(statistics).await?;
+    let watch = Watch::begin();
+    let database = watch.over(&crowd.database, planned);
+    let mut settings = settings();
+    let live_since =
+        by("live since", &[(LIVE, 20_131), (VALUE_KEY, 40_262), (DATA_LOOKUP, 20_131)]);
+    let distinct = by("distinct texts", &[(LOOKUP, 20_510)]);
+    let with_texts: [(&str, i64); 4] =
+        [(LOOKUP, 4_640), (FILE_KEY, 4_630), (VALUE_KEY, 300), (DATA_LOOKUP, 300)];
+
+    plan_all(&database, &settings, &Scope::default(), None).await?;
+    let walk = by("walk", &[(WALK, 34_300), (VALUE_KEY, 60_300), (DATA_LOOKUP, 30_300)]);
+    let all = [live_since, distinct, by("files with texts", &with_texts), walk];
+    assert_keeps_to("a plan", &watch.take()?, &all);
+
+    // What stays is not counted where there is no time for it, and where nothing has expired the
+    // newest files tell whether the policy dates anything.
+    settings.count_timeout = Duration::ZERO;
+    crowd.database.govern(&crowd.raw, "at", "2000d").await?;
+    plan_all(&database, &settings, &Scope::default(), None).await?;
+    let newest = by("newest live", &[(LIVE, 1_000), (VALUE_KEY, 2_000)]);
+    assert_keeps_to("a plan in a hurry", &watch.take()?, &[live_since, distinct, newest]);
+
+    // A policy is set without a look at any file.
+    let mut session = database.session().await?;
+    let wanted = Wanted {
+        catalog: "lake",
+        namespace: "events",
+        table: "raw",
+        field: "at",
+        keep: KEEP,
+        mode: None,
+        fence: None,
+        by: "tester",
+    };
+    set_policy(&mut session, wanted, Duration::ZERO).await?;
+    close(session).await;
+    assert_keeps_to("a policy is set", &watch.take()?, &[]);
+    Ok(())
+}
+
+async fn drops(statistics: Statistics, planned: Planned) -> Result<()> {
+    let crowd = Crowd::new(statistics).await?;
+    let watch = Watch::begin();
+    let database = watch.over(&crowd.database, planned);
+    let limits = settings().limits;
+    let bounds = Bounds { limits, max_files: 100_000 };
+    let mut session = database.session().await?;
+    let spec = crowd.first_spec().await?;
+    let read_snapshot = crowd.catalog.head().await?;
+    let day = |age: i64| PartitionItem {
+        partition_values: vec![Some(days_ago(age))],
+        spec_id: Some(spec),
+        literal: false,
+    };
+    let mut body = DropBody {
+        partitions: EXPIRED.map(day).collect(),
+        idempotency_key: Uuid::new_v4(),
+        expected_table_uuid: None,
+        // The days before and their 300 files of `raw` have been seen, but for the last three.
+        read_snapshot: Some(read_snapshot - 4),
+        author: None,
+        message: None,
+        dry_run: true,
+        fence: false,
+    };
+    let guards = by("guards", &[(FEED, 300), (VALUE_KEY, 600), (CHANGES, 3)]);
+    let raw = table("raw");
+    let counted = drop_partitions(&mut session, &raw, &body, "me", &bounds).await?;
+    assert_eq!((counted.files_ended, counted.delete_files_ended), (300, 30));
+    // Each of the 630 entries of the three days costs one look.
+    assert_keeps_to("a dry run", &watch.take()?, &[guards, drop_of(632)]);
+
+    body.dry_run = false;
+    let done = drop_partitions(&mut session, &raw, &body, "me", &bounds).await?;
+    assert_eq!((done.files_ended, done.delete_files_ended), (300, 30));
+    let guards_twice = by("guards", &[(FEED, 600), (VALUE_KEY, 1_200), (CHANGES, 6)]);
+    assert_keeps_to("a drop", &watch.take()?, &[guards_twice, drop_of(632)]);
+
+    let read_snapshot = Some(crowd.catalog.head().await?);
+    let all_of_it = TruncateBody { read_snapshot, ..TruncateBody::default() };
+    truncate(&mut session, &table("small"), None, &all_of_it, "me", &bounds).await?;
+    let guards = by("guards", &[(FEED, 0), (CHANGES, 0)]);
+    let all = [guards, by("count live", &[(LIVE, 130)]), drop_of(260)];
+    assert_keeps_to("a truncate", &watch.take()?, &all);
+    close(session).await;
+    Ok(())
+}
+
+const ALL: [(Statistics, Planned); 4] = [
+    (Statistics::None, Planned::EachTime),
+    (Statistics::None, Planned::Once),
+    (Statistics::Gathered, Planned::EachTime),
+    (Statistics::Gathered, Planned::Once),
+];
+
+#[tokio::test]
+async fn plans_and_policies() -> Result<()> {
+    for (statistics, planned) in ALL {
+        println!("{statistics:?}, {planned:?}");
+        plans(statistics, planned).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn explicit_drops() -> Result<()> {
+    for (statistics, planned) in ALL {
+        println!("{statistics:?}, {planned:?}");
+        drops(statistics, planned).await?;
+    }
+    Ok(())
+}

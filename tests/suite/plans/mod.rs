@@ -1,0 +1,39 @@
+//! How the server carries out the statements that are sent to it: by which index, and how many rows
+//! each looks at. No time is looked at.
+//!
+//! What is pinned is what is really sent, with its real parameters: the sessions of the code under
+//! test load `auto_explain`, which comes with every Postgres, and the server tells the plan of each
+//! statement, with the rows of each of its nodes, as a notice to the session that sent it ([`watch`]).
+//! So no text is copied here, no other test's statements are among them, and nothing has to be read
+//! from a log. The tables ([`crowd`]) are such that a wrong index shows; they are looked at both
+//! before and after an analysis, each with plans for the parameters at hand and for all parameters.
+//!
+//! The feed's statements are pinned by what they read in `feed::large`.
+
+mod asked;
+mod crowd;
+mod neighbours;
+mod passes;
+mod pins;
+mod watch;
+
+/// The live files of a table by snapshot.
+const LIVE: &str = "hog_data_file_live";
+/// All files of a table by snapshot.
+const FEED: &str = "hog_data_file_changefeed";
+/// Where nothing or little began since a snapshot, one is as good as the other.
+const LIVE_OR_FEED: &str = "hog_data_file_live|hog_data_file_changefeed";
+/// All files of a table by row id.
+const WALK: &str = "hog_data_file_maintenance_scan";
+/// Files by id.
+const FILE_KEY: &str = "hog_data_file_pkey";
+/// The values of a file.
+const VALUE_KEY: &str = "hog_file_partition_value_pkey";
+/// Files by a value.
+const LOOKUP: &str = "hog_file_partition_value_lookup";
+/// The vectors of a file.
+const DATA_LOOKUP: &str = "hog_delete_file_data_lookup";
+/// Snapshots by id.
+const SNAPSHOT_KEY: &str = "hog_snapshot_pkey";
+/// What snapshots changed, by table and kind, or, where they are few, by snapshot.
+const CHANGES: &str = "hog_snapshot_change_conflict|hog_snapshot_change_by_snapshot";

@@ -1,0 +1,42 @@
+//! A pass costs what came to expire and what came late, and nothing for what is kept: neither by the
+//! table itself nor by its neighbours.
+
+use anyhow::Result;
+use tailrace::demo::lake::NewFile;
+use tailrace::sweep::report::Outcome;
+
+use super::crowd::{Crowd, EXPIRED, Statistics};
+use super::passes::pass;
+use super::pins::looked_at;
+use super::watch::{Planned, Watch};
+use crate::support::program::{days_ago, settings};
+
+/// What a pass with nothing to do looks at, and one for which a file has come late.
+async fn costs(crowd: &Crowd, watch: &Watch) -> Result<[i64; 2]> {
+    let database = watch.over(&crowd.database, Planned::EachTime);
+    // Whatever there is to do before.
+    pass(&database, &settings()).await?;
+    watch.take()?;
+    let [raw, small] = pass(&database, &settings()).await?;
+    assert_eq!([raw.outcome, small.outcome], [Outcome::NothingToDo; 2]);
+    let idle = looked_at(&watch.take()?);
+    let late = NewFile::of([days_ago(*EXPIRED.start()), "kind 0".to_owned()]);
+    crowd.raw.append(vec![late]).await?;
+    let [raw, small] = pass(&database, &settings()).await?;
+    assert_eq!((raw.counts().files, small.outcome), (1, Outcome::NothingToDo));
+    Ok([idle, looked_at(&watch.take()?)])
+}
+
+#[tokio::test]
+async fn what_is_kept_costs_nothing() -> Result<()> {
+    for statistics in [Statistics::None, Statistics::Gathered] {
+        let crowd = Crowd::new(statistics).await?;
+        let watch = Watch::begin();
+        let [idle, late] = costs(&crowd, &watch).await?;
+        assert_eq!(idle, 0, "not one file, value or vector of anybody");
+        assert!(late <= 20, "{late} for one file");
+        crowd.double().await?;
+        assert_eq!(costs(&crowd, &watch).await?, [idle, late]);
+    }
+    Ok(())
+}

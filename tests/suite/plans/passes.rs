@@ -1,0 +1,166 @@
+//! What passes read.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use tailrace::catalog::connect::Database;
+use tailrace::demo::lake::NewFile;
+use tailrace::demo::standin::HeldFiles;
+use tailrace::sweep::report::{Outcome, TableReport};
+use tailrace::sweep::{Scope, Settings, run_pass};
+use tokio_util::sync::CancellationToken;
+
+use super::crowd::{Crowd, EXPIRED, Statistics};
+use super::pins::{assert_keeps_to, by, drop_of};
+use super::watch::{Planned, Watch};
+use super::{DATA_LOOKUP, FILE_KEY, LIVE, LIVE_OR_FEED, LOOKUP, SNAPSHOT_KEY, VALUE_KEY, WALK};
+use crate::support::program::{days_ago, settings};
+
+/// The reports of `raw` and of `small`.
+pub async fn pass(database: &Database, settings: &Settings) -> Result<[TableReport; 2]> {
+    let stop = CancellationToken::new();
+    let report = run_pass(database, settings, &Scope::default(), &stop, &|_| {}).await?;
+    Ok(report.tables.try_into().expect("two tables"))
+}
+
+fn ended(reports: &[TableReport; 2]) -> [(Outcome, i64); 2] {
+    reports.each_ref().map(|report| (report.outcome, report.counts().files))
+}
+
+/// A day that has expired.
+fn old() -> String {
+    days_ago(*EXPIRED.start())
+}
+
+const IDLE: [(Outcome, i64); 2] = [(Outcome::NothingToDo, 0), (Outcome::NothingToDo, 0)];
+
+async fn one_after_another(statistics: Statistics, planned: Planned) -> Result<()> {
+    let crowd = Crowd::new(statistics).await?;
+    let watch = Watch::begin();
+    let database = watch.over(&crowd.database, planned);
+    let usual = settings();
+    let clock = by("newest snapshots", &[(SNAPSHOT_KEY, 1_000)]);
+
+    // The first: 4,000 entries of files that ended, and those of three days of three tables, lead
+    // to the 300 of `raw`; its 34,000 other files are read once. `small` is read at once.
+    let reports = pass(&database, &usual).await?;
+    assert_eq!(ended(&reports), [(Outcome::Dropped, 300), (Outcome::Dropped, 30)]);
+    assert_keeps_to(
+        "the first",
+        &watch.take()?,
+        &[
+            clock,
+            by("live since", &[(LIVE, 20_131), (VALUE_KEY, 40_262), (DATA_LOOKUP, 20_131)]),
+            by("distinct texts", &[(LOOKUP, 20_510)]),
+            by(
+                "files with texts",
+                &[(LOOKUP, 4_640), (FILE_KEY, 4_630), (VALUE_KEY, 300), (DATA_LOOKUP, 300)],
+            ),
+            by("walk", &[(WALK, 34_300), (VALUE_KEY, 60_000), (DATA_LOOKUP, 30_000)]),
+            drop_of(300),
+        ],
+    );
+
+    // Nothing to do: not one file, value or vector is read of anybody.
+    assert_eq!(ended(&pass(&database, &usual).await?), IDLE);
+    let nothing = by("live since", &[(LIVE_OR_FEED, 0)]);
+    assert_keeps_to("idle", &watch.take()?, &[clock, nothing]);
+
+    // Files that come late are the only ones that are read.
+    crowd.raw.append(vec![NewFile::of([old(), "kind 0".to_owned()]); 2]).await?;
+    let reports = pass(&database, &usual).await?;
+    assert_eq!(ended(&reports), [(Outcome::Dropped, 2), IDLE[1]]);
+    let late = by("live since", &[(LIVE_OR_FEED, 2), (VALUE_KEY, 4), (DATA_LOOKUP, 2)]);
+    assert_keeps_to("late", &watch.take()?, &[clock, late, drop_of(8)]);
+
+    // Too many of them for one statement, among as many of a neighbour: by id.
+    let noisy = crowd.catalog.open_table("events", "noisy").await?;
+    crowd.raw.append(vec![NewFile::of([old(), "kind 0".to_owned()]); 30]).await?;
+    noisy.append(vec![NewFile::of([old()]); 30]).await?;
+    let mut short = settings();
+    short.reach.small_table = 10;
+    let reports = pass(&database, &short).await?;
+    assert_eq!(ended(&reports), [(Outcome::Dropped, 30), IDLE[1]]);
+    assert_keeps_to(
+        "late by id",
+        &watch.take()?,
+        &[
+            clock,
+            by("live since", &[(LIVE_OR_FEED, 11), (VALUE_KEY, 22), (DATA_LOOKUP, 11)]),
+            by("live in ids", &[(FILE_KEY, 60), (VALUE_KEY, 60), (DATA_LOOKUP, 30)]),
+            drop_of(100),
+        ],
+    );
+
+    // Days came to expire in which only neighbours have files: those of `small` are not looked at,
+    // for its own files are fewer than the entries of one day.
+    crowd
+        .database
+        .sql("UPDATE tailrace.sweep_cursor SET expired_through = expired_through - interval '60 days'")
+        .await?;
+    short.reach.small_table = 100;
+    assert_eq!(ended(&pass(&database, &short).await?), IDLE);
+    let entries = 3 * 210 + 62;
+    assert_keeps_to(
+        "expiring",
+        &watch.take()?,
+        &[
+            clock,
+            by("entries of texts", &[(LOOKUP, 2 * (101 + 62))]),
+            by("live since", &[(LIVE_OR_FEED, 201), (VALUE_KEY, 402), (DATA_LOOKUP, 201)]),
+            by("files with texts", &[(LOOKUP, entries), (FILE_KEY, entries)]),
+        ],
+    );
+
+    // One day that was skipped: as many entries as it has.
+    let skipped =
+        format!("UPDATE tailrace.sweep_cursor SET skipped = '{{\"0\": [\"{}\"]}}'", old());
+    crowd.database.sql(&skipped).await?;
+    assert_eq!(ended(&pass(&database, &usual).await?), IDLE);
+    let entries = 2 * (210 + 62);
+    assert_keeps_to(
+        "skipped",
+        &watch.take()?,
+        &[
+            clock,
+            by("entries of texts", &[(LOOKUP, entries)]),
+            by("live since", &[(LIVE_OR_FEED, 0)]),
+            by("files with texts", &[(LOOKUP, entries), (FILE_KEY, entries)]),
+        ],
+    );
+
+    // A row that somebody has locked is found among those of its drop.
+    crowd.raw.append(vec![NewFile::of([old(), "kind 0".to_owned()]).pending(); 2]).await?;
+    crowd.raw.append(vec![NewFile::of([days_ago(*EXPIRED.end()), "kind 0".to_owned()])]).await?;
+    let held = HeldFiles::hold(&crowd.catalog, 1).await?;
+    let mut hasty = settings();
+    hasty.limits.row_lock_timeout = Duration::from_millis(10);
+    let reports = pass(&database, &hasty).await?;
+    assert_eq!(ended(&reports), [(Outcome::Busy, 1), IDLE[1]]);
+    held.release().await?;
+    let executed = watch.take()?;
+    assert!(executed.iter().any(|statement| statement.sql.contains("skip locked")));
+    let late = by("live since", &[(LIVE_OR_FEED, 3), (VALUE_KEY, 6), (DATA_LOOKUP, 3)]);
+    assert_keeps_to("busy", &executed, &[clock, late, drop_of(100)]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn on_tables_that_nobody_has_analyzed() -> Result<()> {
+    one_after_another(Statistics::None, Planned::EachTime).await
+}
+
+#[tokio::test]
+async fn on_tables_that_nobody_has_analyzed_with_plans_for_all_parameters() -> Result<()> {
+    one_after_another(Statistics::None, Planned::Once).await
+}
+
+#[tokio::test]
+async fn on_tables_that_were_analyzed() -> Result<()> {
+    one_after_another(Statistics::Gathered, Planned::EachTime).await
+}
+
+#[tokio::test]
+async fn on_tables_that_were_analyzed_with_plans_for_all_parameters() -> Result<()> {
+    one_after_another(Statistics::Gathered, Planned::Once).await
+}

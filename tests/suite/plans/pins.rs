@@ -1,0 +1,118 @@
+//! By which index each statement may read the tables that grow, and how much of them.
+
+use std::collections::BTreeMap;
+
+use super::watch::{Executed, Scan};
+
+/// The tables that have a row for each file, value, vector or snapshot of a catalog.
+const LARGE: [&str; 5] = [
+    "hog_data_file",
+    "hog_file_partition_value",
+    "hog_delete_file",
+    "hog_snapshot_change",
+    "hog_snapshot",
+];
+
+/// The statements that look for files, by words that no other has. What a drop sends beside them,
+/// before and under the lock, goes by [`DROP`].
+const NAMES: [(&str, &str); 10] = [
+    ("newest snapshots", "from hog_snapshot where catalog_id = $1\n"),
+    ("walk", "with piece as materialized"),
+    ("live since", "begin_snapshot > $3\n                 order by begin_snapshot"),
+    ("newest live", "order by begin_snapshot desc"),
+    ("live in ids", "f.data_file_id >= $3 and f.data_file_id < $4"),
+    ("distinct texts", "with recursive texts"),
+    ("entries of texts", "as counted"),
+    ("files with texts", "as text_no, value, from_id"),
+    ("guards", "as \"ddl_since!\""),
+    ("count live", "select count(*) as \"files!\" from hog_data_file"),
+];
+
+/// All other statements.
+const DROP: &str = "drop";
+
+/// What a statement may look at.
+#[derive(Debug, Clone, Copy)]
+pub enum Most<'a> {
+    /// By these indexes and no others, so many rows or descents each, over all executions; `a|b` is
+    /// either.
+    By(&'a [(&'a str, i64)]),
+    /// By whatever index, so many rows or descents in one scan.
+    Each(i64),
+}
+
+/// By [`Most::By`], in short.
+pub fn by<'a>(name: &'a str, indexes: &'a [(&'a str, i64)]) -> (&'a str, Most<'a>) {
+    (name, Most::By(indexes))
+}
+
+/// What the statements of a drop may look at: see [`Most::Each`].
+pub fn drop_of<'a>(most: i64) -> (&'a str, Most<'a>) {
+    (DROP, Most::Each(most))
+}
+
+/// Each statement that was executed and reads a large table is expected, each one that is expected
+/// was executed, and each keeps to what it may look at.
+pub fn assert_keeps_to(what: &str, executed: &[Executed], expected: &[(&str, Most<'_>)]) {
+    let expected: BTreeMap<&str, Most<'_>> = expected.iter().copied().collect();
+    let mut seen: BTreeMap<&str, BTreeMap<&str, i64>> = BTreeMap::new();
+    for statement in executed {
+        let scans: Vec<&Scan> = statement.scans.iter().filter(|scan| is_of_large(scan)).collect();
+        if scans.is_empty() {
+            continue;
+        }
+        let name = name_of(&statement.sql);
+        let Some(most) = expected.get(name) else {
+            panic!("{what}: nothing is said of {name:?}: {statement:#?}");
+        };
+        let looks = seen.entry(name).or_default();
+        for scan in scans {
+            assert!(scan.kind.contains("Index"), "{what}: {name}: {scan:?} in {}", statement.sql);
+            if let Most::Each(most) = most {
+                assert!(looked(scan) <= *most, "{what}: {name}: {scan:?} in {}", statement.sql);
+            }
+            *looks.entry(&scan.by).or_default() += looked(scan);
+        }
+    }
+    for (name, most) in &expected {
+        let looks = seen.get(name).unwrap_or_else(|| panic!("{what}: {name} was not executed"));
+        if let Most::By(indexes) = most {
+            let names: Vec<&str> = indexes.iter().map(|(index, _)| *index).collect();
+            for (index, looked) in looks {
+                let most =
+                    indexes.iter().find(|(named, _)| named.split('|').any(|one| one == *index));
+                let most =
+                    most.unwrap_or_else(|| panic!("{what}: {name} by {index}, not {names:?}"));
+                assert!(
+                    *looked <= most.1,
+                    "{what}: {name} looked at {looked} by {index}: {most:?}"
+                );
+            }
+        }
+    }
+}
+
+/// What was looked at of files, values and vectors, by whatever statement.
+pub fn looked_at(executed: &[Executed]) -> i64 {
+    let scans = executed.iter().flat_map(|statement| &statement.scans);
+    let of_files = |scan: &&Scan| LARGE[..3].iter().any(|table| is_of(table, scan));
+    scans.filter(of_files).map(looked).sum()
+}
+
+/// Rows, or descents of an index where these are more.
+fn looked(scan: &Scan) -> i64 {
+    scan.rows.max(if scan.times > 1.0 { scan.times } else { 0.0 }).ceil() as i64
+}
+
+fn is_of_large(scan: &Scan) -> bool {
+    LARGE.iter().any(|table| is_of(table, scan))
+}
+
+/// Whether a scan is of the table: indexes begin with its name.
+fn is_of(table: &str, scan: &Scan) -> bool {
+    scan.by.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+}
+
+fn name_of(sql: &str) -> &'static str {
+    NAMES.iter().find(|(_, words)| sql.contains(words)).map_or(DROP, |(name, _)| name)
+}
