@@ -52,6 +52,7 @@ fn a_text_is_wrapped_between_its_words() {
     for (text, expected) in [
         ("", ""),
         ("a bb ccc", "a bb\nccc"),
+        ("ab cde", "ab\ncde"),
         ("abcdefgh a b", "abcdefgh\na b"),
         ("ab cd  ef\ngh", "ab cd\nef gh"),
     ] {
