@@ -21,7 +21,7 @@ pub const SETTINGS: [(&str, &str); 9] = [
     ("full_page_writes", "off"),
     ("shared_buffers", "2GB"),
     ("maintenance_work_mem", "512MB"),
-    ("max_wal_size", "16GB"),
+    ("max_wal_size", "6GB"),
     ("checkpoint_timeout", "1h"),
     ("autovacuum", "off"),
     // What belongs to a database is told by its log lines.

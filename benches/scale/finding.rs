@@ -124,3 +124,20 @@ pub fn ms(value: f64) -> String {
         _ => format!("{value:.1} ms"),
     }
 }
+
+/// A text in lines of at most so many characters, where its words allow.
+pub fn wrapped(text: &str, width: usize) -> String {
+    let mut lines = String::new();
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        match used {
+            0 => {}
+            used if used + 1 + length > width => lines.push('\n'),
+            _ => lines.push(' '),
+        }
+        used = if lines.ends_with('\n') { length } else { used + usize::from(used > 0) + length };
+        lines.push_str(word);
+    }
+    lines
+}

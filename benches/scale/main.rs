@@ -68,6 +68,7 @@ async fn run(chosen: &[String]) -> Result<()> {
         }
         eprintln!("  took {:.0} s", clock.elapsed().as_secs_f64());
     }
+    page.on("load after the run", machine::load());
     println!("{}", page.table());
     if is_quick || !chosen.is_empty() {
         println!("Not written to docs/performance.md: this was no full run.");

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::bench::SETTINGS;
-use super::finding::{Finding, Verdict, markdown, table};
+use super::finding::{Finding, Verdict, markdown, table, wrapped};
 use super::rows::Measured;
 
 /// All that a run found out.
@@ -58,6 +58,11 @@ impl Page {
             .with_context(|| format!("cannot write {}", path.display()))
     }
 
+    /// Adds something about the machine.
+    pub fn on(&mut self, name: &'static str, value: String) {
+        self.machine.push((name, value));
+    }
+
     fn text(&self) -> String {
         let unmet = self.findings.iter().filter(|found| found.verdict == Verdict::Unmet).count();
         let mut text = String::from(
@@ -77,16 +82,16 @@ impl Page {
         text.push_str(&markdown(&["", ""], &machine));
         let settings: Vec<_> =
             SETTINGS.iter().map(|(name, value)| format!("`{name} = {}`", value.trim())).collect();
-        let _ = write!(
-            text,
-            "\nThe server's settings, where they differ from its defaults: {}.\nWithout full pages the \
-             WAL and the time of a row do not depend on when its pages were last checkpointed, on \
-             either side\nof a comparison.\n",
+        let about = format!(
+            "The server's settings, where they differ from its defaults: {}. Without full pages the WAL \
+             and the time of a row do not depend on when its pages were last checkpointed, on either \
+             side of a comparison.",
             settings.join(", ")
         );
+        let _ = write!(text, "\n{}\n", wrapped(&about, 100));
         text.push_str("\n## How\n");
         for (title, how) in &self.notes {
-            let _ = write!(text, "\n**{title}.** {how}\n");
+            let _ = write!(text, "\n{}\n", wrapped(&format!("**{title}.** {how}"), 100));
         }
         text
     }

@@ -8,7 +8,7 @@ use tailrace::config::{Config, LoadOptions};
 use tailrace::instant::UtcInstant;
 use tailrace::policy::set::{Wanted, set_policy};
 use tailrace::sweep::report::{Outcome, TableReport};
-use tailrace::sweep::{Progress, Scope, Settings, run_pass};
+use tailrace::sweep::{Scope, Settings, run_pass};
 use tokio_util::sync::CancellationToken;
 
 use super::bench::Db;
@@ -47,19 +47,10 @@ pub async fn govern(db: &Db, keep: &str) -> Result<()> {
 
 /// One pass over the one governed table, and how long it took by the clock.
 pub async fn pass(db: &Db, settings: &Settings) -> Result<(TableReport, Duration)> {
-    pass_with(db, settings, &|_| {}).await
-}
-
-/// As [`pass`], telling of its progress.
-pub async fn pass_with(
-    db: &Db,
-    settings: &Settings,
-    progress: &(dyn Fn(Progress<'_>) + Send + Sync),
-) -> Result<(TableReport, Duration)> {
     let database = db.database();
     let stop = CancellationToken::new();
     let clock = Instant::now();
-    let report = run_pass(&database, settings, &Scope::default(), &stop, progress).await?;
+    let report = run_pass(&database, settings, &Scope::default(), &stop, &|_| {}).await?;
     let took = clock.elapsed();
     let table = report.tables.into_iter().next().context("no table is governed")?;
     ensure!(

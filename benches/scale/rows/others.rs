@@ -56,7 +56,8 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
              snapshot's files with their partition values, writes an object for each file of the day \
              (here into a local folder), and registers all in one commit on the same catalog ({}); the \
              files stay, and every later reader has to open them. The other tools ({}) on their own \
-             tables of as many files, opened before, their catalogs in the same Postgres: see \
+             tables of as many files, from the opening of the table in a process that runs already to the \
+             end of the drop, their catalogs in the same Postgres: see \
              benches/others/README.md. Medians of {TIMES}.",
             steps.join("; "),
             tools.join("; ")
@@ -108,9 +109,11 @@ fn what(name: &str, files: i64) -> String {
     format!("dropping one day of {} files out of 10, 100 and 300, against {name}", grouped(files))
 }
 
+fn listed(by_days: &ByDays) -> String {
+    by_days.values().map(|value| ms(*value)).collect::<Vec<_>>().join(", ")
+}
+
 fn compared(name: &str, ours: &ByDays, theirs: &ByDays, files: i64) -> Finding {
-    let listed =
-        |by_days: &ByDays| by_days.values().map(|value| ms(*value)).collect::<Vec<_>>().join(", ");
     let factors: Vec<f64> =
         DAYS.iter().filter_map(|days| Some(theirs.get(days)? / ours.get(days)?)).collect();
     let is_ahead = factors.len() == DAYS.len() && factors.iter().all(|factor| *factor > 1.0);
@@ -130,8 +133,17 @@ fn compared(name: &str, ours: &ByDays, theirs: &ByDays, files: i64) -> Finding {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Line {
-    Figure { tool: String, version: String, catalog: String, days: i64, seconds: f64 },
-    None { not_available: String },
+    Figure {
+        tool: String,
+        version: String,
+        catalog: String,
+        days: i64,
+        seconds: f64,
+        open_seconds: f64,
+    },
+    None {
+        not_available: String,
+    },
 }
 
 /// What a tool takes, and which it is.
@@ -149,15 +161,16 @@ async fn by_tool(bench: &Bench, tool: &str, files: i64) -> Result<(ByDays, Strin
     let complaint = String::from_utf8_lossy(&output.stderr);
     let complaint = complaint.lines().last().unwrap_or("it gave no reason");
     anyhow::ensure!(output.status.success(), "{complaint}");
-    let (mut found, mut which) = (ByDays::new(), String::new());
+    let (mut found, mut opened, mut which) = (ByDays::new(), ByDays::new(), String::new());
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         match serde_json::from_str(line).with_context(|| format!("it said {line:?}"))? {
-            Line::Figure { tool, version, catalog, days, seconds } => {
-                found.insert(days, seconds * 1e3);
+            Line::Figure { tool, version, catalog, days, seconds, open_seconds } => {
+                found.insert(days, (open_seconds + seconds) * 1e3);
+                opened.insert(days, open_seconds * 1e3);
                 which = format!("{tool} {version}, catalog: {catalog}");
             }
             Line::None { not_available } => anyhow::bail!("not available here: {not_available}"),
         }
     }
-    Ok((found, which))
+    Ok((found, format!("{which}, opening {}", listed(&opened))))
 }

@@ -1,18 +1,17 @@
 //! A writer that goes on committing beside a first pass over a large backlog.
 
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use tailrace::demo::lake::{NewFile, Table};
-use tailrace::sweep::Progress;
+use tailrace::sweep::report::TableReport;
 use tokio_util::sync::CancellationToken;
 
 use super::Measured;
-use crate::bench::Bench;
+use crate::bench::{Bench, Db};
 use crate::finding::{Finding, Verdict, grouped, ms};
 use crate::fixture::{CATALOG, NAMESPACE};
-use crate::program::{govern, pass_with, settings};
+use crate::program::{govern, pass, settings};
 use crate::scale::{DAYS, Fixture, SUBJECT};
 use crate::statistics::{Hold, Sample, busiest_share};
 
@@ -45,28 +44,20 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     let settings = settings()?;
     let stop = CancellationToken::new();
     let writing = tokio::spawn(write(table, value, stop.clone()));
-    let start = Instant::now();
-    let ends = Mutex::new(Vec::new());
-    let note = |progress: Progress<'_>| {
-        if let (Progress::Dropped { .. }, Ok(mut ends)) = (progress, ends.lock()) {
-            ends.push(start.elapsed().as_secs_f64());
-        }
-    };
-    let (report, took) = pass_with(&db, &settings, &note).await?;
+    let (report, took) = pass(&db, &settings).await?;
     stop.cancel();
     let beside = writing.await??;
+    let begun = begun(&db, &report).await?;
     lake.pool().close().await;
     bench.remove(db).await?;
 
     let ended = report.counts().files;
     ensure!(ended == bench.scale.files(EXPIRED * 2_500), "{ended} files were ended");
     let held: Sample = report.snapshots.iter().map(|snapshot| snapshot.lock_hold_ms).collect();
-    let ends = ends.into_inner().unwrap_or_default();
-    ensure!(ends.len() == held.len(), "{} commits told, {} reported", ends.len(), held.len());
-    let holds: Vec<Hold> = ends
+    let holds: Vec<Hold> = begun
         .iter()
         .zip(&report.snapshots)
-        .map(|(end, snapshot)| Hold { from: end - snapshot.lock_hold_ms / 1e3, to: *end })
+        .map(|(from, snapshot)| Hold { from: *from, to: from + snapshot.lock_hold_ms / 1e3 })
         .collect();
     let share = busiest_share(&holds, WINDOW);
     let bound = alone.percentile(0.99) + 1.2 * held.max();
@@ -99,11 +90,11 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
             ours: format!("writer beside it: {}", both(&beside)),
             beside: format!("writer alone: {}", both(&alone)),
             figure: format!(
-                "p99 {} of at most {}, largest hold {}, lock share {:.1}%",
+                "p99 {} of at most {}, largest hold {}, lock share {:.2}%",
                 ms(p99),
                 ms(bound),
                 ms(held.max()),
-                share * 100.0
+                share * 100.0,
             ),
             goal: format!(
                 "p99 <= alone + 1.2 x the largest hold; share <= {:.0}%",
@@ -112,6 +103,17 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
             verdict: Verdict::all(&[p99 <= bound, share <= settings.lock_duty]),
         }],
     })
+}
+
+/// When each commit of a pass had the lock, in seconds: its snapshot's time is taken at the same step of
+/// each.
+async fn begun(db: &Db, report: &TableReport) -> Result<Vec<f64>> {
+    let ids: Vec<i64> = report.snapshots.iter().map(|snapshot| snapshot.snapshot_id).collect();
+    let query = "select extract(epoch from snapshot_time)::float8 from hog_snapshot
+         where snapshot_id = any($1) order by snapshot_id";
+    let begun: Vec<f64> = sqlx::query_scalar(query).bind(&ids).fetch_all(&db.pool).await?;
+    ensure!(begun.len() == ids.len(), "{} of {} snapshots are there", begun.len(), ids.len());
+    Ok(begun)
 }
 
 /// Commits on time until it is told to stop; how long each took.

@@ -1,6 +1,6 @@
 //! How the table is written.
 
-use super::parts::finding::{Finding, Verdict, grouped, markdown, ms, table};
+use super::parts::finding::{Finding, Verdict, grouped, markdown, ms, table, wrapped};
 
 #[test]
 fn numbers_for_people() {
@@ -45,4 +45,17 @@ fn a_table_keeps_its_shape_whatever_is_in_it() {
         text.contains("| cold | -        | -         | -      | >= 3 | not measured: no dd |"),
         "{text}"
     );
+}
+
+#[test]
+fn a_text_is_wrapped_between_its_words() {
+    for (text, expected) in [
+        ("", ""),
+        ("a bb ccc", "a bb\nccc"),
+        ("ab cde", "ab\ncde"),
+        ("abcdefgh a b", "abcdefgh\na b"),
+        ("ab cd  ef\ngh", "ab cd\nef gh"),
+    ] {
+        assert_eq!(wrapped(text, 5), expected);
+    }
 }
