@@ -9,6 +9,8 @@ pub enum Verdict {
     Met,
     /// It is not.
     Unmet,
+    /// There is none: the figure is only told.
+    NoGoal,
     /// It could not be found out, and why.
     NotMeasured(String),
 }
@@ -25,6 +27,7 @@ impl fmt::Display for Verdict {
         match self {
             Self::Met => f.write_str("met"),
             Self::Unmet => f.write_str("**unmet**"),
+            Self::NoGoal => f.write_str("no goal"),
             Self::NotMeasured(reason) => write!(f, "not measured: {reason}"),
         }
     }

@@ -7,6 +7,7 @@ mod hold;
 mod idle;
 mod memory;
 mod others;
+mod shield;
 mod vectors;
 mod writer;
 
@@ -17,8 +18,10 @@ use super::finding::Finding;
 use super::statistics::Sample;
 
 /// The rows by the names that they are selected by, in the order in which they run.
-pub const ALL: [&str; 10] =
-    ["hold", "cold", "idle", "strings", "hours", "day", "writer", "memory", "explicit", "others"];
+pub const ALL: [&str; 11] = [
+    "hold", "cold", "idle", "strings", "hours", "day", "writer", "memory", "explicit", "shield",
+    "others",
+];
 
 /// What a row found.
 pub struct Measured {
@@ -42,6 +45,7 @@ pub async fn measure(row: &str, bench: &mut Bench) -> Result<Measured> {
         "writer" => writer::measure(bench).await,
         "memory" => memory::measure(bench).await,
         "explicit" => explicit::measure(bench).await,
+        "shield" => shield::measure(bench).await,
         "others" => others::measure(bench).await,
         other => bail!("no row is called {other:?}"),
     }

@@ -24,6 +24,7 @@ fn numbers_for_people() {
 fn a_goal_is_met_only_where_every_condition_holds() {
     assert_eq!(Verdict::all(&[true, true]), Verdict::Met);
     assert_eq!(Verdict::all(&[true, false]), Verdict::Unmet);
+    assert_eq!(Verdict::NoGoal.to_string(), "no goal");
 }
 
 #[test]
