@@ -4,7 +4,8 @@
 //! - **Between planning and the grant** anybody may. An append adds files with ids from the
 //!   counter on that was read before planning: they are looked for again under the lock; so are
 //!   vectors, whose ids come from the same counter. A compaction or a truncate ends planned files:
-//!   only what is live is ended; its outputs have new ids. DDL, a policy's change and a replaced table are seen by the guards.
+//!   only what is live is ended; its outputs have new ids. DDL, a policy's change and a replaced
+//!   table are seen by the guards.
 //! - **After the grant** nobody who writes file rows, for all of them hold the commit lock. The
 //!   guard statement and the write are READ COMMITTED statements that begin after the grant, so
 //!   they see everything that was committed before it.
@@ -33,8 +34,9 @@ const TRIES_PAST_BUSY_ROWS: usize = 3;
 ///
 /// Takes the catalog's commit lock for the guards and the writes: waits at most
 /// `limits.lock_timeout` for it, then holds it for three round trips, four where rows were locked,
-/// whatever the number of tuples and files. The pages that it will write to have been read before. A tuple with a row that somebody else has locked is left out (`busy`);
-/// the others go. The session must not be in a transaction.
+/// whatever the number of tuples and files. The pages that it will write to have been read before.
+/// A tuple with a row that somebody else has locked is left out (`busy`); the others go. The session
+/// must not be in a transaction.
 pub async fn drop_tuples(
     connection: &mut PgConnection,
     request: &DropRequest<'_>,

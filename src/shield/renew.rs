@@ -11,6 +11,7 @@ use super::{LEASE, Settings};
 use crate::catalog::claims::{self, Claims, has_claims, make_claimant};
 use crate::catalog::clock;
 use crate::catalog::connect::{Database, close};
+use crate::catalog::deadline::within;
 use crate::catalog::failure::{in_words, is_away};
 use crate::catalog::tables::{Catalog, LiveTable, catalogs, live_tables};
 use crate::events;
@@ -62,7 +63,9 @@ pub async fn renew(
     let began = Instant::now();
     let mut connection = database.session().await?;
     let mut renewed = Renewed::default();
-    let done = renew_all(&mut connection, settings, now, &mut renewed).await;
+    // A network that falls silent ends this renewal, and not all that would follow: by then the
+    // leases have lapsed anyway.
+    let done = within(LEASE, renew_all(&mut connection, settings, now, &mut renewed)).await;
     close(connection).await;
     done?;
     renewed.took = began.elapsed();
