@@ -27,7 +27,7 @@ use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 
 pub use bind::Bind;
-pub use choices::{LogFilter, LogFormat, Oversize};
+pub use choices::{CrossCheck, LogFilter, LogFormat, Oversize};
 pub use database_url::DatabaseUrl;
 pub use error::ConfigError;
 pub use keys::{

@@ -78,8 +78,12 @@ events! {
     error TABLE_FAILED = "table_failed";
     /// A policy cannot date one file of its table.
     error TABLE_UNHEALTHY = "table_unhealthy";
-    /// Files that are kept for ever because nobody can tell their time.
+    /// Files that are kept because nothing proves that they are expired.
     warn KEPT_UNDATABLE = "kept_undatable";
+    /// Partitions that were dropped although column statistics name newer rows.
+    warn NEWER_ROWS_DROPPED = "newer_rows_dropped";
+    /// A writer still uses a partition spec that ended long ago.
+    warn STALE_WRITER_SEEN = "stale_writer_seen";
     /// A snapshot that ended expired files.
     info DROP_COMMITTED = "drop_committed";
     /// Partitions, or a whole table, were dropped as somebody asked for it.

@@ -3,43 +3,26 @@
 //!
 //! The one rule that deletes: a value has expired iff the END of the range that it covers is
 //! at or before `now - keep`, under its own spec and under every other time transform that
-//! the table ever had in that place (see [`SpecJudge`]).
+//! the table ever had in that place (see [`SpecJudge`]). What a value alone does not prove is
+//! weighed by [`evidence`].
 
+pub mod book;
+pub mod domain;
+pub mod evidence;
 pub mod expiring;
+mod spec_judge;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::instant::UtcInstant;
-use crate::transform::{TimeRange, TimeTransform, Undatable, canonical_integer};
-
-/// One field of a partition spec, as `hog_partition_field` has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SpecField {
-    /// The position of its value in the tuple, through this spec only.
-    pub key_index: i32,
-    /// The column, by an id that survives renames.
-    pub source_field_id: i64,
-    /// `identity`, `bucket`, `year`, `month`, `day` or `hour`.
-    pub transform: String,
-    /// The bucket count.
-    pub transform_param: Option<i32>,
-}
-
-/// All that is known of a table's specs, live, ended or remembered.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SpecBook {
-    /// The fields of each spec, ordered by key index.
-    pub specs: BTreeMap<i64, Vec<SpecField>>,
-    /// Definitions of spec ids that were seen with more than one: which of them a file of that
-    /// id was written under cannot be told, so the id itself is not in `specs`.
-    pub disputed: Vec<Vec<SpecField>>,
-    /// Every type that each source column was seen to have.
-    pub column_types: BTreeMap<i64, BTreeSet<String>>,
-}
+use crate::transform::Undatable;
+pub use book::{SpecBook, SpecField, SpecPast};
+use evidence::Doubt;
+pub use spec_judge::SpecJudge;
 
 /// A policy at a moment: which column, how long, and what time it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,12 +43,15 @@ impl Retention {
 }
 
 /// What becomes of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes. `range_end` is the last end of its time fields' ranges under its own spec.
+    /// By its values it has expired; whether it is dropped, the evidence says (see
+    /// [`evidence`]).
     Expired {
-        /// When the newest instant that the file may hold had passed.
+        /// The last end of its time fields' ranges under its own spec.
         range_end: UtcInstant,
+        /// Why the values may be no times of the policy's column: then it is dropped only by proof.
+        doubt: Doubt,
     },
     /// It stays.
     Kept {
@@ -96,8 +82,11 @@ pub enum KeptReason {
     NotExpired,
     /// Its range starts after `now`.
     Future,
-    /// Its own spec says expired, another transform that the table had there says not yet.
+    /// Its own spec says expired. Another transform that the table had there says not yet, or the
+    /// value may be one of another field that an earlier spec had there, and nothing proves otherwise.
     AmbiguousSpec,
+    /// Its value says expired, the statistics of one of the partition's files say not yet.
+    NewerRowsThanPartition,
     /// The null partition.
     Null,
     /// No canonical text of its transform.
@@ -115,7 +104,10 @@ pub enum KeptReason {
 impl KeptReason {
     /// Whether the file's time is known, so that the policy reaches it sooner or later.
     pub fn is_datable(self) -> bool {
-        matches!(self, Self::NotExpired | Self::Future | Self::AmbiguousSpec)
+        matches!(
+            self,
+            Self::NotExpired | Self::Future | Self::AmbiguousSpec | Self::NewerRowsThanPartition
+        )
     }
 
     /// The reason as JSON and logs have it.
@@ -124,6 +116,7 @@ impl KeptReason {
             Self::NotExpired => "not_expired",
             Self::Future => "future",
             Self::AmbiguousSpec => "ambiguous_spec",
+            Self::NewerRowsThanPartition => "newer_rows_than_partition",
             Self::Null => "null",
             Self::Malformed => "malformed",
             Self::OutOfRange => "out_of_range",
@@ -207,6 +200,12 @@ impl Judge {
         spec.judge(&tuple.values, &self.retention)
     }
 
+    /// Everything that the values of a tuple's time fields may mean, as a person reads it.
+    pub fn readings(&self, spec_id: Option<i64>, tuple: &StoredTuple) -> Vec<String> {
+        let spec = spec_id.and_then(|spec_id| self.specs.get(&spec_id));
+        spec.map(|spec| spec.readings(&tuple.values)).unwrap_or_default()
+    }
+
     /// The tuple as a person reads it: values of time fields as dates, joined by ` / `.
     pub fn display(&self, spec_id: Option<i64>, tuple: &StoredTuple) -> String {
         let spec = spec_id.and_then(|spec_id| self.specs.get(&spec_id));
@@ -237,205 +236,6 @@ pub fn shortened(text: &str) -> String {
         line.push_str("...");
     }
     line
-}
-
-/// The rules of one spec under one policy.
-///
-/// A spec id is no proof of how a value was encoded: a writer with a stale spec of the same
-/// arity gets the live spec's id for values of the old transform (contract, "Partitions"). So
-/// each time field carries the other time transforms that the table ever had on the same
-/// column at the same key index and arity, and a text must be expired under all of them,
-/// readings that start after `now` aside. And where an older spec had a bucket in that place, a
-/// text that is one of its numbers is kept: today's rows of bucket 5 would read as 1970-01-06.
-#[derive(Debug, Clone)]
-pub struct SpecJudge {
-    keys: Vec<i32>,
-    time_fields: Vec<TimeField>,
-    display: Vec<Option<TimeTransform>>,
-}
-
-#[derive(Debug, Clone)]
-struct TimeField {
-    position: usize,
-    /// The field's own transform; several only for identity on a column that changed its type.
-    own: Vec<TimeTransform>,
-    /// The transforms of other specs in this place.
-    others: Vec<TimeTransform>,
-    /// The largest bucket count that an older spec of the table had in this place: a text below it
-    /// may be a stale writer's bucket, which says nothing of time.
-    buckets: i128,
-}
-
-impl SpecJudge {
-    fn new<'a>(book: &'a SpecBook, spec_id: i64, source_field_id: i64) -> Self {
-        let empty = Vec::new();
-        let fields = book.specs.get(&spec_id).unwrap_or(&empty);
-        let time_fields = fields
-            .iter()
-            .enumerate()
-            .filter(|(_, field)| field.source_field_id == source_field_id)
-            .filter_map(|(position, field)| {
-                let own = book.transforms_of(field);
-                let older = book.specs.range(..spec_id).map(|(_, older)| older);
-                let in_place = |specs: &mut dyn Iterator<Item = &'a Vec<SpecField>>| {
-                    specs
-                        .filter(|other| other.len() == fields.len())
-                        .flatten()
-                        .filter(|other| other.key_index == field.key_index)
-                        .collect::<Vec<_>>()
-                };
-                let others = in_place(&mut book.specs.values().chain(&book.disputed))
-                    .into_iter()
-                    .filter(|other| other.source_field_id == source_field_id)
-                    .flat_map(|other| book.transforms_of(other))
-                    .filter(|transform| !own.contains(transform))
-                    .collect::<BTreeSet<_>>();
-                // A writer is stale by a spec that was there before.
-                let buckets = in_place(&mut older.chain(&book.disputed))
-                    .into_iter()
-                    .filter(|other| other.transform == "bucket")
-                    .filter_map(|other| other.transform_param)
-                    .max();
-                (!own.is_empty()).then(|| TimeField {
-                    position,
-                    own,
-                    others: others.into_iter().collect(),
-                    buckets: buckets.unwrap_or(0).into(),
-                })
-            })
-            .collect();
-        SpecJudge {
-            keys: fields.iter().map(|field| field.key_index).collect(),
-            time_fields,
-            display: fields
-                .iter()
-                .map(|field| book.transforms_of(field).first().copied())
-                .collect(),
-        }
-    }
-
-    /// The key indexes of the spec, in order.
-    pub fn keys(&self) -> &[i32] {
-        &self.keys
-    }
-
-    /// The position in the tuple of the first time field on the policy's column.
-    pub fn lead_position(&self) -> Option<usize> {
-        self.time_fields.first().map(|field| field.position)
-    }
-
-    fn judge(&self, values: &[Option<String>], retention: &Retention) -> Verdict {
-        let mut all = Vec::with_capacity(self.time_fields.len());
-        for field in &self.time_fields {
-            match field.read(values[field.position].as_deref()) {
-                Ok(readings) => all.push(readings),
-                Err(undatable) => {
-                    return Verdict::Kept { reason: undatable.into(), leaves_at: None };
-                }
-            }
-        }
-        let Retention { keep, now, .. } = *retention;
-        let own_end = all.iter().map(|readings| readings.own.end).max();
-        let expired = all.iter().all(|readings| readings.expired_at(keep, now));
-        if let (true, Some(range_end)) = (expired, own_end) {
-            return Verdict::Expired { range_end };
-        }
-        let reason = if all.iter().any(|readings| readings.own.start > now) {
-            KeptReason::Future
-        } else if all.iter().all(|readings| readings.own.end.plus(keep) <= now) {
-            KeptReason::AmbiguousSpec
-        } else {
-            KeptReason::NotExpired
-        };
-        let maybe_bucket = all.iter().any(|readings| readings.maybe_bucket);
-        Verdict::Kept { reason, leaves_at: (!maybe_bucket).then(|| leaves_at(&all, keep, now)) }
-    }
-}
-
-impl SpecBook {
-    /// A book of all definitions that were seen, each once, by spec id.
-    pub fn of_definitions(definitions: impl IntoIterator<Item = (i64, Vec<SpecField>)>) -> Self {
-        let mut by_id: BTreeMap<i64, Vec<Vec<SpecField>>> = BTreeMap::new();
-        for (spec_id, fields) in definitions {
-            by_id.entry(spec_id).or_default().push(fields);
-        }
-        let mut book = SpecBook::default();
-        for (spec_id, mut seen) in by_id {
-            match (seen.pop(), seen.is_empty()) {
-                (Some(only), true) => {
-                    book.specs.insert(spec_id, only);
-                }
-                (last, _) => book.disputed.extend(seen.into_iter().chain(last)),
-            }
-        }
-        book
-    }
-
-    /// The time transforms that a field may be: none if it is no time field, several only for
-    /// identity on a column that was seen with several time types.
-    pub fn transforms_of(&self, field: &SpecField) -> Vec<TimeTransform> {
-        if field.transform != "identity" {
-            return TimeTransform::of_field(&field.transform, None).into_iter().collect();
-        }
-        let types = self.column_types.get(&field.source_field_id).into_iter().flatten();
-        let transforms: BTreeSet<_> = types
-            .filter_map(|col_type| TimeTransform::of_field("identity", Some(col_type)))
-            .collect();
-        transforms.into_iter().collect()
-    }
-}
-
-/// All that a text may mean: what its own spec says, and what else it could be.
-#[derive(Debug)]
-struct Readings {
-    own: TimeRange,
-    others: Vec<TimeRange>,
-    /// It may be a bucket as well.
-    maybe_bucket: bool,
-}
-
-impl TimeField {
-    fn read(&self, text: Option<&str>) -> Result<Readings, Undatable> {
-        let mut own = None;
-        let mut others = Vec::new();
-        let mut undatable = Undatable::Malformed;
-        for transform in &self.own {
-            match transform.decode(text) {
-                Ok(range) if own.is_none() => own = Some(range),
-                Ok(range) => others.push(range),
-                Err(Undatable::Malformed) => {}
-                Err(other) => undatable = other,
-            }
-        }
-        others.extend(self.others.iter().filter_map(|transform| transform.decode(text).ok()));
-        let bucket = text.and_then(|text| canonical_integer(text).ok());
-        let maybe_bucket = bucket.is_some_and(|number| (0..self.buckets).contains(&number));
-        own.map(|own| Readings { own, others, maybe_bucket }).ok_or(undatable)
-    }
-}
-
-impl Readings {
-    fn expired_at(&self, keep: Duration, now: UtcInstant) -> bool {
-        let ended = |range: &TimeRange| range.end.plus(keep) <= now;
-        !self.maybe_bucket
-            && ended(&self.own)
-            && self.others.iter().filter(|range| range.start <= now).all(ended)
-    }
-}
-
-/// The first moment from `now` on at which all readings say expired: each end of a range plus
-/// `keep` is a candidate, for nothing else can turn a "no" into a "yes".
-fn leaves_at(all: &[Readings], keep: Duration, now: UtcInstant) -> UtcInstant {
-    let ranges =
-        || all.iter().flat_map(|readings| std::iter::once(&readings.own).chain(&readings.others));
-    let mut candidates: Vec<_> =
-        ranges().map(|range| range.end.plus(keep)).filter(|at| *at > now).collect();
-    candidates.sort_unstable();
-    let last = candidates.last().copied().unwrap_or(now);
-    candidates
-        .into_iter()
-        .find(|at| all.iter().all(|readings| readings.expired_at(keep, *at)))
-        .unwrap_or(last)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub mod commit_lock;
 pub mod connect;
 pub mod deadline;
 pub mod discovery;
+pub mod evidence;
 pub mod explicit_guard;
 pub mod failure;
 pub mod files;

@@ -50,6 +50,18 @@ words! {
 }
 
 words! {
+    /// What becomes of an expired partition whose column statistics name newer rows than its value.
+    CrossCheck {
+        /// It stays until these rows have expired too.
+        Block = "block",
+        /// It is dropped, and the log says so.
+        Warn = "warn",
+        /// No statistics are looked up.
+        Off = "off",
+    }
+}
+
+words! {
     /// How log lines look.
     LogFormat {
         /// Pretty on a terminal, JSON elsewhere.

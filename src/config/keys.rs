@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::bind::Bind;
-use super::choices::{LogFilter, LogFormat, Oversize};
+use super::choices::{CrossCheck, LogFilter, LogFormat, Oversize};
 use super::database_url::DatabaseUrl;
 use super::texts::{Cron, SchemaName};
 use super::types::{Accepts, Count, DAY, HOUR, MINUTE, SECOND, Share, Span};
@@ -194,6 +194,13 @@ settings! {
     Guard = "guard" {
         /// The shortest keep that a policy can have.
         min_keep: Span<SECOND, { 365 * DAY }> = Default("1h"),
+        /// What becomes of an expired partition whose column statistics name newer rows than its
+        /// value: block keeps it until these rows have expired too, warn drops it and says so,
+        /// off looks up no statistics.
+        cross_check: CrossCheck = Default("block"),
+        /// How long a writer may go on with a partition spec that has ended. A value that an
+        /// earlier spec may have meant otherwise proves nothing before that, unless statistics do.
+        stale_writer_window: Span<MINUTE, { 365 * DAY }> = Default("7d"),
     }
 
     /// The HTTP interface of the daemon (docs/http.md).

@@ -2,7 +2,8 @@
 //!
 //! Who may commit in between, and why nothing is lost or left:
 //! - **Between planning and the grant** anybody may. An append adds files with ids from the
-//!   counter on that was read before planning: they are looked for again under the lock; so are
+//!   counter on that was read before planning: they are looked for again under the lock, and those
+//!   that nobody has examined are, by their own keys, in the write itself ([`super::LateRule`]); so are
 //!   vectors, whose ids come from the same counter. A compaction or a truncate ends planned files:
 //!   only what is live is ended; its outputs have new ids. DDL, a policy's change and a replaced
 //!   table are seen by the guards.
@@ -165,7 +166,7 @@ async fn under_lock(
             .await
             .map_err(hold_error)?;
     }
-    let asked = Asked::without_busy(request.tuples, plan, &busy);
+    let asked = Asked::without_busy(request, plan, &busy);
     let write = DropWrite {
         catalog_id: table.catalog_id,
         table_id: table.table_id,
@@ -173,6 +174,8 @@ async fn under_lock(
         tuples: &asked.tuples,
         planned: &asked.files,
         late_from: (!request.is_piece).then_some(plan.counter),
+        without_late: &asked.without_late,
+        late_bound: request.late.and_then(|late| late.rule.bound()),
         vectors: &asked.vectors,
         vectors_from: plan.counter,
         author: request.author,

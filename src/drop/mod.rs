@@ -12,5 +12,6 @@ pub mod warm;
 
 pub use commit::{drop_tuples, drop_tuples_unwarmed};
 pub use request::{
-    Attempt, DropError, DropOutcome, DropRequest, Limits, PolicyGuard, Receipt, Refusal,
+    Attempt, DropError, DropOutcome, DropRequest, Late, LateRule, Limits, PolicyGuard, Receipt,
+    Refusal,
 };

@@ -1,13 +1,15 @@
 //! What a drop finds before it takes the commit lock.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use sqlx::PgConnection;
 
-use super::request::DropRequest;
+use super::request::{DropRequest, Late, LateRule};
 use super::warm::warm;
 use crate::catalog::busy::prepare_busy;
 use crate::catalog::discovery::TupleOfSpec;
+use crate::catalog::evidence::{PIECE, evidence_of};
 use crate::catalog::files::files_of;
 use crate::catalog::guard::prepare_read;
 use crate::catalog::tables::file_id_counter;
@@ -77,11 +79,37 @@ impl Plan {
                 i64::MAX,
             )
             .await?;
-            files.extend(newer);
+            files.extend(examined(connection, request, newer).await?);
         }
         let all = files.clone();
         Self::of_files(connection, table.catalog_id, files, &all, counter).await.map(Some)
     }
+}
+
+/// Those of the files beside `request.found` that its rule lets go, by their own keys.
+async fn examined(
+    connection: &mut PgConnection,
+    request: &DropRequest<'_>,
+    mut newer: Vec<(i64, i32)>,
+) -> sqlx::Result<Vec<(i64, i32)>> {
+    let Some(Late { rule: LateRule { field_id, rule }, doubtful }) = request.late else {
+        return Ok(newer);
+    };
+    let is_doubtful = |number: i32| {
+        usize::try_from(number).ok().and_then(|at| doubtful.get(at)).is_none_or(|doubt| *doubt)
+    };
+    let found: HashSet<i64> = request.found.iter().map(|(id, _)| *id).collect();
+    newer.retain(|(id, number)| !found.contains(id) && !is_doubtful(*number));
+    let Some(field_id) = field_id else { return Ok(newer) };
+    let ids: Vec<i64> = newer.iter().map(|(id, _)| *id).collect();
+    let mut stay = HashSet::new();
+    for piece in ids.chunks(PIECE) {
+        let catalog_id = request.table.catalog_id;
+        let files = evidence_of(connection, catalog_id, piece, Some(field_id)).await?;
+        stay.extend(files.iter().filter(|file| rule.is_newer(file)).map(|file| file.data_file_id));
+    }
+    newer.retain(|(id, _)| !stay.contains(id));
+    Ok(newer)
 }
 
 /// What is asked for in the end: tuples, and files and vectors by index into them.
@@ -92,17 +120,23 @@ pub struct Asked<'a> {
     pub files: Cow<'a, [(i64, i32)]>,
     /// Their vectors.
     pub vectors: Cow<'a, [PlannedVector]>,
+    /// Tuples of which no late file is ended.
+    pub without_late: Vec<i32>,
 }
 
 impl<'a> Asked<'a> {
     /// The tuples that are not busy and what is theirs, renumbered. A busy tuple is not asked for at
     /// all, so that its late files stay with it.
-    pub fn without_busy(tuples: &'a [TupleOfSpec], plan: &'a Plan, busy: &[i32]) -> Self {
+    pub fn without_busy(request: &DropRequest<'a>, plan: &'a Plan, busy: &[i32]) -> Self {
+        let tuples = request.tuples;
+        let doubtful = request.late.map_or(&[][..], |late| late.doubtful);
+        let doubtful = (0_i32..).zip(doubtful).filter(|(_, doubt)| **doubt).map(|(no, _)| no);
         if busy.is_empty() {
             return Asked {
                 tuples: Cow::Borrowed(tuples),
                 files: Cow::Borrowed(&plan.files),
                 vectors: Cow::Borrowed(&plan.vectors),
+                without_late: doubtful.collect(),
             };
         }
         let free: Vec<i32> = (0_i32..).take(tuples.len()).filter(|no| !busy.contains(no)).collect();
@@ -117,6 +151,7 @@ impl<'a> Asked<'a> {
             tuples: free_tuples.map(|(tuple, _)| tuple.clone()).collect(),
             files: files.collect(),
             vectors: vectors.collect(),
+            without_late: doubtful.filter_map(renumbered).collect(),
         }
     }
 }

@@ -8,7 +8,9 @@ use uuid::Uuid;
 use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::guard::UnderLock;
 use crate::catalog::tables::TableIdentity;
+use crate::catalog::tail::LateBound;
 use crate::policy::{Policy, Source};
+use crate::window::evidence::EvidenceRule;
 
 /// What bounds a drop. All of it is enforced by the server, so that a stopped or unplugged
 /// client cannot stretch it.
@@ -56,6 +58,34 @@ impl PolicyGuard {
     }
 }
 
+/// What a policy's drop asks of files that landed after its tuples were examined: of a doubtful tuple
+/// none is ended, of another none whose column statistics say that it has newer rows. What stays is
+/// the next pass's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LateRule {
+    /// The column whose upper bounds are looked up; `None` where bounds keep nothing, or may not be
+    /// read.
+    pub field_id: Option<i64>,
+    /// How they are weighed.
+    pub rule: EvidenceRule,
+}
+
+impl LateRule {
+    /// What the write asks of late files' bounds; `None` for nothing.
+    pub fn bound(&self) -> Option<LateBound> {
+        Some(LateBound { field_id: self.field_id?, units: self.rule.units, cutoff: self.rule.cutoff })
+    }
+}
+
+/// A [`LateRule`] for the tuples of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Late<'a> {
+    /// The rule.
+    pub rule: LateRule,
+    /// For each tuple whether its values may be no times of the policy's column.
+    pub doubtful: &'a [bool],
+}
+
 /// A drop.
 #[derive(Debug, Clone)]
 pub struct DropRequest<'a> {
@@ -72,6 +102,8 @@ pub struct DropRequest<'a> {
     pub found: &'a [(i64, i32)],
     /// The id counter as it was read before `found` was looked for; 0 where nothing was.
     pub found_below: i64,
+    /// What is asked of files that nobody has examined: those that are not in `found`.
+    pub late: Option<Late<'a>>,
     /// A piece of a larger drop: only `found` is ended, what is newer is left to a later piece.
     pub is_piece: bool,
     /// Whether `table_altered` is published too (see [`crate::catalog::tail::DropWrite::fence`]).

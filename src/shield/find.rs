@@ -50,7 +50,7 @@ pub async fn files_in_window(
     let judge = window_judge(&book, policy, now, settings);
     let lookup = Lookup { table, judge: &judge, reach: &settings.reach };
     let has_index = answered(has_lookup_index(connection)).await?;
-    let mut sorter = Sorter::with_ids(&judge);
+    let mut sorter = Sorter::for_commits(&judge);
     let cursor = match has_index {
         true => cursor(connection, &lookup, policy, &book, now).await?,
         false => None,

@@ -22,6 +22,38 @@ pub struct KeptSample {
     pub display: String,
     /// How many files.
     pub files: i64,
+    /// Where the values may mean several things, all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<String>,
+    /// When the range of its values ended, where something else keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range_end: Option<UtcInstant>,
+    /// The latest instant of its rows by their statistics, where it is later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest_row: Option<UtcInstant>,
+    /// When it will have expired if nothing changes, where something else than its values says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaves_at: Option<UtcInstant>,
+}
+
+impl KeptSample {
+    /// The tuple as a log line has it, with all that explains why it stays.
+    pub fn in_words(&self) -> String {
+        let mut words = self.display.clone();
+        if !self.readings.is_empty() {
+            words.push_str(&format!(" (may be: {})", self.readings.join("; ")));
+        }
+        for (what, at) in [
+            ("ended", self.range_end),
+            ("newest row", self.newest_row),
+            ("is dropped at", self.leaves_at),
+        ] {
+            if let Some(at) = at {
+                words.push_str(&format!(", {what} {at}"));
+            }
+        }
+        words
+    }
 }
 
 /// The files that stay for one reason.
@@ -56,7 +88,13 @@ pub enum Health {
 
 /// The reasons that mean "nobody can tell": not simply young, and not simply out of scope.
 pub fn is_undatable(reason: KeptReason) -> bool {
-    !matches!(reason, KeptReason::NotExpired | KeptReason::Future | KeptReason::Uncovered)
+    !matches!(
+        reason,
+        KeptReason::NotExpired
+            | KeptReason::Future
+            | KeptReason::NewerRowsThanPartition
+            | KeptReason::Uncovered
+    )
 }
 
 impl Census {
@@ -94,22 +132,45 @@ impl Census {
         leaves_at: Option<UtcInstant>,
         spec_id: Option<i64>,
         tuple: StoredTuple,
-        display: impl FnOnce(&StoredTuple) -> String,
+        display: impl FnOnce(&StoredTuple) -> (String, Vec<String>),
     ) {
-        self.next_expiry = match (self.next_expiry, leaves_at) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
+        self.note_expiry(leaves_at);
         let group = self.kept.entry(reason).or_default();
         group.files += 1;
         let same = |sample: &KeptSample| sample.spec_id == spec_id && sample.tuple == tuple;
         match group.samples.iter().position(same) {
             Some(at) => group.samples[at].files += 1,
             None if group.samples.len() < SAMPLES => {
-                let display = display(&tuple);
-                group.samples.push(KeptSample { spec_id, tuple, display, files: 1 });
+                let (display, readings) = display(&tuple);
+                group.samples.push(KeptSample {
+                    spec_id,
+                    tuple,
+                    display,
+                    files: 1,
+                    readings,
+                    range_end: None,
+                    newest_row: None,
+                    leaves_at: None,
+                });
             }
             None => {}
         }
+    }
+
+    /// Counts the files of a tuple that stays, with all that is shown of it.
+    pub fn keep_sample(&mut self, reason: KeptReason, sample: KeptSample) {
+        self.note_expiry(sample.leaves_at);
+        let group = self.kept.entry(reason).or_default();
+        group.files = group.files.saturating_add(sample.files);
+        if group.samples.len() < SAMPLES {
+            group.samples.push(sample);
+        }
+    }
+
+    fn note_expiry(&mut self, leaves_at: Option<UtcInstant>) {
+        self.next_expiry = match (self.next_expiry, leaves_at) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
     }
 }

@@ -38,6 +38,8 @@ pub struct Budget {
 pub struct Context<'a> {
     /// The time of every decision.
     pub now: UtcInstant,
+    /// When that was, by the clock of `pacing`.
+    pub began: Instant,
     /// How to work.
     pub settings: &'a Settings,
     /// No commit starts once it is cancelled.
@@ -53,6 +55,11 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// The database's time at this moment: `now` and what has passed since.
+    pub fn now_by_clock(&self) -> UtcInstant {
+        self.now.plus(self.pacing.now().saturating_duration_since(self.began))
+    }
+
     /// Whether the pass was told to stop, or the time of the table's turn is over: what can go on
     /// in another turn or pass stops then.
     pub fn is_over(&self) -> bool {

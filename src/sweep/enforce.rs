@@ -12,21 +12,24 @@ mod late;
 mod reading;
 mod rounds;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use sqlx::PgConnection;
 
 use super::census::{Census, Health};
 use super::context::Context;
 use super::cursor::{Basis, Claim, Cursor, Memory, Stayed, Way, store};
+use super::evidence::{Evidence, Withheld};
 use super::lease::LeasedSession;
 use super::lookup::{Candidate, Lookup, answered};
 use super::plan::{dates_nothing, list_expired};
 use super::sorter::Sorter;
 use super::work::Work;
-use crate::catalog::discovery::has_lookup_index;
+use crate::catalog::discovery::{TupleOfSpec, has_lookup_index};
 use crate::catalog::live_file::LiveFile;
-use crate::catalog::tables::Marks;
+use crate::catalog::marks::revoke_marks;
+use crate::catalog::tables::{Marks, TableIdentity};
+use crate::events;
 use crate::instant::UtcInstant;
 use crate::policy::Policy;
 use crate::window::SpecBook;
@@ -34,8 +37,10 @@ use crate::window::SpecBook;
 /// What a pass found out beside what it dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Findings {
-    /// What stays, and when that was counted; `None` if it never was.
+    /// What stays by its values, and when that was counted; `None` if it never was.
     pub census: Option<(Census, UtcInstant)>,
+    /// What has expired by its values and stays for its evidence, as this pass found it.
+    pub withheld: Census,
     /// Whether the policy dates nothing of its table.
     pub health: Health,
     /// Whether everything was looked at.
@@ -56,6 +61,9 @@ pub struct Enforcement<'a> {
     /// What may be remembered as looked at.
     claim: Option<Claim>,
     stayed: Stayed,
+    evidence: Evidence<'a>,
+    /// What the evidence keeps, as this pass met it.
+    withheld: HashMap<TupleOfSpec, Withheld>,
     cutoff: UtcInstant,
     /// Read before the first look-up of the pass.
     marks: Marks,
@@ -106,6 +114,13 @@ impl<'a> Enforcement<'a> {
             specs: dated.map(|(spec_id, _)| spec_id).collect(),
             claim: None,
             stayed: Stayed::default(),
+            evidence: Evidence::new(
+                lookup.table,
+                lookup.judge,
+                book,
+                context.settings.cross_check,
+            ),
+            withheld: HashMap::new(),
             cutoff,
             marks: Marks { files_below: 0, through_snapshot: 0 },
             found_any: false,
@@ -143,9 +158,12 @@ impl<'a> Enforcement<'a> {
             self.read_on(session).await?;
         }
         self.save(session).await?;
+        self.note_writers(session.connection()).await?;
         let health = self.health(session.connection()).await?;
         let census = self.memory.census.take();
-        Ok(Findings { census, health, is_full, has_index: self.has_index })
+        let mut withheld = Census::default();
+        self.evidence.count(self.withheld.values(), &mut withheld);
+        Ok(Findings { census, withheld, health, is_full, has_index: self.has_index })
     }
 
     /// Remembers what was looked at so far.
@@ -155,6 +173,30 @@ impl<'a> Enforcement<'a> {
         }
         let (table, connection) = (self.lookup.table, session.connection());
         answered(store::save(connection, table, &self.basis, &self.specs, &self.memory)).await
+    }
+
+    /// Has the marks that a file disproved noted anew, a window from now, and says so.
+    async fn note_writers(&self, connection: &mut PgConnection) -> sqlx::Result<()> {
+        let disproved: Vec<i64> = self.evidence.disproved().iter().copied().collect();
+        if disproved.is_empty() {
+            return Ok(());
+        }
+        let table = self.lookup.table;
+        let due = self.context.now_by_clock().plus(self.context.settings.stale_writer_window);
+        answered(revoke_marks(connection, table, &disproved, due)).await?;
+        let TableIdentity { catalog, namespace, table, .. } = table;
+        tracing::warn!(
+            event = events::STALE_WRITER_SEEN,
+            catalog,
+            namespace,
+            table,
+            specs = serde_json::to_string(&disproved).unwrap_or_default(),
+            trusted_again_at = %due,
+            "A file's column statistics contradict its partition value, long after the earlier \
+             partition spec ended: a writer may still use that spec. Doubtful values are kept, \
+             unless statistics date them, until no such file came for guard.stale_writer_window"
+        );
+        Ok(())
     }
 
     /// Drops what came to expire, or came late, since the cursor. False if the cursor is too old
@@ -179,16 +221,16 @@ impl<'a> Enforcement<'a> {
                 return Ok(false);
             }
         }
-        let mut sorter = Sorter::with_ids(lookup.judge);
-        let (reached, marks) = self.late(session, cursor.marks, &mut sorter).await?;
+        let mut sorter = Sorter::for_commits(lookup.judge);
+        let texts = candidates.iter().map(|text| (text.key_index, text.text.clone())).collect();
+        let (reached, marks) = self.late(session, cursor.marks, &texts, &mut sorter).await?;
         if !reached.is_all() {
             let unseen = candidates.iter().map(|candidate| candidate.end).min();
             self.claim_at(marks, unseen);
             return Ok(true);
         }
-        // Late files were seen already.
-        let early = |_, file: &LiveFile| file.data_file_id < cursor.marks.files_below;
-        let reached = self.look_up(session, &candidates, i64::MIN, early, &mut sorter).await?;
+        let all = |_, _: &LiveFile| true;
+        let reached = self.look_up(session, &candidates, i64::MIN, all, &mut sorter).await?;
         self.claim_at(marks, reached.unseen());
         Ok(true)
     }
@@ -210,7 +252,7 @@ impl<'a> Enforcement<'a> {
     async fn full(&mut self, session: &mut LeasedSession<'_>) -> anyhow::Result<()> {
         let lookup = self.lookup;
         if let Some(files) = lookup.small_table(session.connection()).await? {
-            let mut sorter = Sorter::with_ids(lookup.judge);
+            let mut sorter = Sorter::for_commits(lookup.judge);
             files.into_iter().for_each(|file| sorter.add(file));
             let census = std::mem::take(&mut sorter.census);
             let reached = self.drop_found(session, &mut sorter).await?;
@@ -232,7 +274,7 @@ impl<'a> Enforcement<'a> {
         };
         let is_listing = list.is_none();
         if let Some(candidates) = list {
-            let mut sorter = Sorter::with_ids(lookup.judge);
+            let mut sorter = Sorter::for_commits(lookup.judge);
             let lead = |key_index, file: &LiveFile| lookup.is_lead(file, key_index);
             let reached = self.look_up(session, &candidates, i64::MIN, lead, &mut sorter).await?;
             self.claim_at(self.marks, reached.unseen());

@@ -1,6 +1,7 @@
 //! The steps by which expired files are found. Each is one bounded statement, or one after
 //! another; none holds a transaction open.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -238,6 +239,14 @@ impl Lookup<'_> {
             .collect();
         candidates.sort_unstable();
         candidates
+    }
+
+    /// Whether a file is found by one of some texts, which are at the keys of time fields.
+    pub fn is_found_by(&self, file: &LiveFile, texts: &BTreeSet<(i32, String)>) -> bool {
+        let pairs = file.tuple.keys.iter().zip(&file.tuple.values);
+        pairs
+            .filter_map(|(key, value)| Some((*key, value.clone()?)))
+            .any(|pair| texts.contains(&pair))
     }
 
     /// Whether a key is the one by which a file is found where all expired texts are listed.

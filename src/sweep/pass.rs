@@ -89,7 +89,8 @@ pub async fn run_paced_pass(
         as_of = %now, catalogs = all.len(),
         "A pass began"
     );
-    let context = Context { now, settings, stop, progress, pacing, budget, lock_tries: 1 };
+    let began = started;
+    let context = Context { now, began, settings, stop, progress, pacing, budget, lock_tries: 1 };
     let in_scope = all.iter().filter(|catalog| scope.has_catalog(&catalog.name));
     let sweeps = in_scope.map(|catalog| CatalogSweep::new(catalog, scope)).enumerate();
     let report = reported(now, side_by_side(database, sweeps.collect(), &context).await);

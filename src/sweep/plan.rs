@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use sqlx::PgConnection;
 
 pub use super::census::{Census, Health};
+use super::evidence::Evidence;
 use super::lookup::{Candidate, Lookup, answered};
 use super::settings::Settings;
 use super::sorter::Sorter;
@@ -15,6 +16,7 @@ use crate::catalog::tables::TableIdentity;
 use crate::catalog::walk::{Place, walk};
 use crate::instant::UtcInstant;
 use crate::policy::Policy;
+use crate::window::evidence::Doubt;
 use crate::window::{Judge, Retention, Verdict};
 
 /// Why a packed table is left alone.
@@ -37,8 +39,13 @@ pub struct ExpiredTuple {
     pub lead: usize,
     /// As a person reads it.
     pub display: String,
-    /// When the newest instant that it may hold had passed.
+    /// When the newest instant that it may hold by its values had passed.
     pub range_end: UtcInstant,
+    /// Why its values may be no times of the policy's column: then it is dropped only by proof.
+    pub doubt: Doubt,
+    /// The latest instant of its rows by their statistics, where that is after the cutoff and only
+    /// warns (`guard.cross_check = warn`).
+    pub newest: Option<UtcInstant>,
     /// What its files amount to.
     pub counts: Counts,
     /// The ids of its live files, ascending, below the id counter that was read before they were
@@ -47,6 +54,12 @@ pub struct ExpiredTuple {
 }
 
 impl ExpiredTuple {
+    /// The tuple with the two instants that contradict each other, as a log line has it.
+    pub fn with_newest(&self) -> String {
+        let newest = self.newest.map(|newest| format!(", newest row {newest}"));
+        format!("{}: ended {}{}", self.display, self.range_end, newest.unwrap_or_default())
+    }
+
     /// The key and the text by which its files are found.
     pub fn lead_text(&self) -> Option<(i32, &str)> {
         let tuple = &self.tuple.tuple;
@@ -70,6 +83,8 @@ pub struct TablePlan {
     /// What stays; `None` where counting it would have taken longer than
     /// `discovery.count_timeout`.
     pub census: Option<Census>,
+    /// What has expired by its values and stays for its evidence; the census has it too.
+    pub withheld: Census,
 }
 
 impl TablePlan {
@@ -88,6 +103,7 @@ impl TablePlan {
         match &self.census {
             _ if !self.expired.is_empty() => Health::Healthy,
             Some(census) => census.health(),
+            None if self.withheld.kept_files() > 0 => Health::Healthy,
             None if self.sample_dates_nothing => Health::Unhealthy,
             None => Health::Unknown,
         }
@@ -114,10 +130,14 @@ pub async fn plan_table(
         Retention { source_field_id: policy.source_field_id, keep: policy.keep.length(), now };
     let judge = Judge::new(&book, retention);
     let lookup = Lookup { table, judge: &judge, reach: &settings.reach };
-    let mut sorter = Sorter::without_ids(&judge);
+    let mut sorter = Sorter::once(&judge);
     let is_counted = sort_all(connection, &lookup, settings, &mut sorter).await?;
     anyhow::ensure!(sorter.is_parquet, NOT_PARQUET);
-    let expired = sorter.take();
+    let mut evidence = Evidence::new(table, &judge, &book, settings.cross_check);
+    let examined = evidence.examine(connection, sorter.take(), sorter.is_whole).await?;
+    let (expired, mut withheld) = (examined.expired, Census::default());
+    evidence.count(&examined.withheld, &mut withheld);
+    evidence.count(&examined.withheld, &mut sorter.census);
     let sample_dates_nothing = !is_counted
         && expired.is_empty()
         && answered(dates_nothing(connection, table, &judge)).await?;
@@ -127,6 +147,7 @@ pub async fn plan_table(
         policy: policy.clone(),
         cutoff: retention.cutoff(),
         expired,
+        withheld,
         census: is_counted.then_some(sorter.census),
     })
 }
@@ -173,7 +194,7 @@ async fn sort_all(
                 .await?;
         }
     }
-    let mut counter = Sorter::without_ids(lookup.judge);
+    let mut counter = Sorter::once(lookup.judge);
     let complete = read_all(connection, lookup, settings.count_timeout, &mut counter).await?;
     sorter.census = counter.census;
     sorter.is_parquet &= counter.is_parquet;

@@ -57,6 +57,9 @@ pub struct TablePlanReport {
     pub undatable: Option<Vec<KeptReport>>,
     /// Samples of ranges that start after `as_of`, up to five.
     pub future: Option<Vec<KeptReport>>,
+    /// Samples of partitions that have expired by their values and hold newer rows by their column
+    /// statistics, up to five.
+    pub newer_rows: Option<Vec<KeptReport>>,
     /// Samples of what no time field of the policy's column covers, up to five.
     pub uncovered: Option<Vec<KeptReport>>,
     /// Files of no spec, or of one without a time field on the policy's column.
@@ -82,6 +85,18 @@ pub struct KeptReport {
     pub reason: KeptReason,
     /// How many files.
     pub files: i64,
+    /// Where the values may mean several things, all of them, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<String>,
+    /// When the range of its values ended, where something else keeps it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub range_end: Option<UtcInstant>,
+    /// The latest instant of its rows by their column statistics, where it is later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub newest_row: Option<UtcInstant>,
+    /// When it is dropped if nothing changes, where something else than its values says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leaves_at: Option<UtcInstant>,
 }
 
 impl PlanReport {
@@ -113,6 +128,8 @@ impl TablePlanReport {
     /// The report of a plan.
     pub fn of(plan: &TablePlan) -> Self {
         let census = plan.census.as_ref();
+        // What the evidence keeps is known even where what stays was not counted.
+        let shown = census.or(Some(&plan.withheld).filter(|withheld| withheld.kept_files() > 0));
         let expired =
             plan.expired.iter().map(|tuple| PartitionReport::of(tuple, tuple.counts)).collect();
         TablePlanReport {
@@ -126,12 +143,15 @@ impl TablePlanReport {
             kept: census.map(|census| {
                 census.kept.iter().map(|(reason, group)| (*reason, group.files)).collect()
             }),
-            undatable: census.map(|census| samples(census, is_undatable)),
+            undatable: shown.map(|census| samples(census, is_undatable)),
+            newer_rows: shown.map(|census| {
+                samples(census, |reason| reason == KeptReason::NewerRowsThanPartition)
+            }),
             future: census.map(|census| samples(census, |reason| reason == KeptReason::Future)),
             uncovered: census
                 .map(|census| samples(census, |reason| reason == KeptReason::Uncovered)),
             uncovered_files: census.map(|census| census.files(KeptReason::Uncovered)),
-            next_expiry: census.and_then(|census| census.next_expiry),
+            next_expiry: shown.and_then(|census| census.next_expiry),
             health: Some(plan.health()),
             ..Self::failed(&plan.table, "")
         }
@@ -154,6 +174,7 @@ impl TablePlanReport {
             kept: None,
             undatable: None,
             future: None,
+            newer_rows: None,
             uncovered: None,
             uncovered_files: None,
             next_expiry: None,
@@ -177,6 +198,10 @@ fn samples(census: &Census, wanted: impl Fn(KeptReason) -> bool) -> Vec<KeptRepo
                 display: sample.display.clone(),
                 reason: *reason,
                 files: sample.files,
+                readings: sample.readings.clone(),
+                range_end: sample.range_end,
+                newest_row: sample.newest_row,
+                leaves_at: sample.leaves_at,
             })
         })
         .collect()

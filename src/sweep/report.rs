@@ -179,6 +179,11 @@ impl Counted {
             at,
         }
     }
+
+    /// The same with further files whose time nobody can tell.
+    pub fn with(self, undatable_files: i64) -> Self {
+        Counted { undatable_files: self.undatable_files.saturating_add(undatable_files), ..self }
+    }
 }
 
 impl TableReport {

@@ -1,6 +1,7 @@
 //! What the one who finds expired tuples hands to the one who commits, and what comes back.
 
 use super::plan::ExpiredTuple;
+use crate::drop::LateRule;
 
 /// Some of a table's expired tuples.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,12 +11,14 @@ pub struct Round {
     /// The id counter as it was read before the tuples' `ids` were looked for; 0 where they were
     /// not looked for.
     pub found_below: i64,
+    /// What is asked of files that were not looked for.
+    pub late: Option<LateRule>,
 }
 
 impl Round {
     /// A round whose files nobody has looked for.
     pub fn of(tuples: Vec<ExpiredTuple>) -> Self {
-        Round { tuples, found_below: 0 }
+        Round { tuples, found_below: 0, late: None }
     }
 
     /// Whether the tuples' files were looked for.

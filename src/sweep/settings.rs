@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::reach::Reach;
-use crate::config::{Config, Oversize};
+use crate::config::{Config, CrossCheck, Oversize};
 use crate::drop::Limits;
 use crate::instant::UtcInstant;
 use crate::sweep::batch::BatchLimits;
@@ -35,6 +35,10 @@ pub struct Settings {
     pub max_values: i64,
     /// The shortest `keep` that is acted upon.
     pub min_keep: Duration,
+    /// What becomes of partitions that hold newer rows by their column statistics.
+    pub cross_check: CrossCheck,
+    /// How long a writer may go on with a partition spec that has ended.
+    pub stale_writer_window: Duration,
     /// How long our history is kept.
     pub history_keep: Duration,
     /// How long receipts of explicit drops are kept.
@@ -68,6 +72,8 @@ impl Settings {
             count_timeout: config.discovery.count_timeout.get(),
             max_values: config.discovery.max_values.get() as i64,
             min_keep: config.guard.min_keep.get(),
+            cross_check: config.guard.cross_check,
+            stale_writer_window: config.guard.stale_writer_window.get(),
             history_keep: config.history.keep.get(),
             receipt_keep: config.drop.receipt_retention.get(),
         }

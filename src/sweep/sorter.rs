@@ -6,7 +6,7 @@ use super::census::Census;
 use super::plan::ExpiredTuple;
 use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::live_file::LiveFile;
-use crate::window::{Judge, Verdict};
+use crate::window::{Judge, KeptReason, Verdict};
 
 /// Sorts live files into what goes and what stays.
 #[derive(Debug)]
@@ -15,8 +15,11 @@ pub struct Sorter<'a> {
     expired: HashMap<TupleOfSpec, ExpiredTuple>,
     /// The expired files at hand.
     files: usize,
-    /// Their ids, where ids are kept: a file may be met twice, by two of its values.
+    /// Their ids, where a file may be met twice, by two of its values.
     seen: Option<HashSet<i64>>,
+    /// Whether the tuples at hand have all of their files, as far as they were there when they were
+    /// looked up; else whoever weighs them looks for the others.
+    pub is_whole: bool,
     /// What stays.
     pub census: Census,
     /// False once a file of another format was met.
@@ -24,18 +27,19 @@ pub struct Sorter<'a> {
 }
 
 impl<'a> Sorter<'a> {
-    /// A sorter that keeps the ids of expired files, for a commit.
-    pub fn with_ids(judge: &'a Judge) -> Self {
-        Sorter { seen: Some(HashSet::new()), ..Self::without_ids(judge) }
+    /// A sorter for commits: a file may be given to it twice.
+    pub fn for_commits(judge: &'a Judge) -> Self {
+        Sorter { seen: Some(HashSet::new()), ..Self::once(judge) }
     }
 
-    /// A sorter that only counts; each file must be given once.
-    pub fn without_ids(judge: &'a Judge) -> Self {
+    /// A sorter to which each file is given once.
+    pub fn once(judge: &'a Judge) -> Self {
         Sorter {
             judge,
             expired: HashMap::new(),
             files: 0,
             seen: None,
+            is_whole: true,
             census: Census::default(),
             is_parquet: true,
         }
@@ -58,7 +62,7 @@ impl<'a> Sorter<'a> {
             .spec_id
             .and_then(|spec_id| Some((spec_id, self.judge.spec(spec_id)?.lead_position()?)));
         match (self.judge.judge(file.spec_id, &file.tuple), lead) {
-            (Verdict::Expired { range_end }, Some((spec_id, lead))) => {
+            (Verdict::Expired { range_end, doubt }, Some((spec_id, lead))) => {
                 if self.seen.as_mut().is_some_and(|seen| !seen.insert(file.data_file_id)) {
                     return;
                 }
@@ -71,13 +75,13 @@ impl<'a> Sorter<'a> {
                     tuple: tuple.clone(),
                     lead,
                     range_end,
+                    doubt,
                     counts: Counts::default(),
                     ids: Vec::new(),
+                    newest: None,
                 });
                 expired.counts += counts;
-                if self.seen.is_some() {
-                    expired.ids.push(file.data_file_id);
-                }
+                expired.ids.push(file.data_file_id);
             }
             // Only a spec with a time field says expired, so there is always a lead then.
             (Verdict::Expired { .. }, None) => {}
@@ -85,7 +89,11 @@ impl<'a> Sorter<'a> {
                 let judge = self.judge;
                 let spec_id = file.spec_id;
                 self.census.keep(reason, leaves_at, spec_id, file.tuple, |tuple| {
-                    judge.display(spec_id, tuple)
+                    let readings = match reason {
+                        KeptReason::AmbiguousSpec => judge.readings(spec_id, tuple),
+                        _ => Vec::new(),
+                    };
+                    (judge.display(spec_id, tuple), readings)
                 });
             }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Once;
 
-use super::census::{Census, Health};
+use super::census::{Census, Health, KeptSample};
 use super::context::Context;
 use super::enforce::Enforcement;
 use super::lease::LeasedSession;
@@ -59,12 +59,15 @@ async fn enforce(
             if let Some((census, at)) = &findings.census {
                 tell_kept(table, census, *at);
             }
+            tell_kept(table, &findings.withheld, context.now);
             if findings.health == Health::Unhealthy && report.outcome == Outcome::NothingToDo {
                 report.outcome = Outcome::Unhealthy;
                 report.error = Some(dates_nothing(policy));
             }
             report.full = Some(findings.is_full);
-            report.counted = findings.census.as_ref().map(|(census, at)| Counted::of(census, *at));
+            report.counted = findings.census.as_ref().map(|(census, at)| {
+                Counted::of(census, *at).with(findings.withheld.undatable_files())
+            });
             if !findings.has_index {
                 tell_missing_index();
             }
@@ -144,7 +147,7 @@ fn tell_kept(table: &TableIdentity, census: &Census, counted_at: UtcInstant) {
         if *reason == KeptReason::NotExpired {
             continue;
         }
-        let samples: Vec<_> = group.samples.iter().map(|sample| sample.display.as_str()).collect();
+        let samples: Vec<_> = group.samples.iter().map(KeptSample::in_words).collect();
         tracing::warn!(
             event = events::KEPT_UNDATABLE,
             catalog,
@@ -154,7 +157,7 @@ fn tell_kept(table: &TableIdentity, census: &Census, counted_at: UtcInstant) {
             files = group.files,
             samples = serde_json::to_string(&samples).unwrap_or_default(),
             %counted_at,
-            "Files are kept because nobody can tell that they are expired, or their time has not begun"
+            "Files are kept: nothing proves that they are expired, or their time has not begun"
         );
     }
 }

@@ -195,7 +195,7 @@ impl<'a> Hunt<'a> {
 
     fn sample(&self, begin: &Begin, file: Option<&LiveFile>) -> Sample {
         let ended = file.and_then(|file| match self.judge_now.judge(file.spec_id, &file.tuple) {
-            Verdict::Expired { range_end } => Some(range_end),
+            Verdict::Expired { range_end, .. } => Some(range_end),
             Verdict::Kept { .. } => None,
         });
         let keep = self.judge_now.retention().keep;

@@ -68,7 +68,7 @@ async fn count(
     let book = spec_book(probe.turn().await?, catalog_id, table_id).await?;
     let (source_field_id, keep) = (policy.source_field_id, policy.keep.length());
     let judge = Judge::new(&book, Retention { source_field_id, keep, now: scene.now });
-    let mut sorter = Sorter::without_ids(&judge);
+    let mut sorter = Sorter::once(&judge);
     let reach = &scene.settings.sweep.reach;
     let most = reach.small_table;
     let files = live_since(probe.turn().await?, catalog_id, table_id, i64::MIN, most + 1).await?;

@@ -8,7 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Judge, Retention, TimeField};
+use super::spec_judge::TimeField;
+use super::{Judge, Retention};
 use crate::instant::UtcInstant;
 use crate::transform::{TimeTransform, TimeType};
 

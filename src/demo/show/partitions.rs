@@ -52,7 +52,7 @@ impl Partitions {
             .map(|((spec_id, tuple), counts)| FoundTuple { spec_id, tuple, counts })
             .collect();
         found.sort_by_cached_key(|tuple| match judge.judge(tuple.spec_id, &tuple.tuple) {
-            Verdict::Expired { range_end } => (0, Some(range_end), tuple.tuple.clone()),
+            Verdict::Expired { range_end, .. } => (0, Some(range_end), tuple.tuple.clone()),
             Verdict::Kept { reason: KeptReason::NotExpired, leaves_at } => {
                 (1, leaves_at, tuple.tuple.clone())
             }

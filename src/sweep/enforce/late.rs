@@ -2,6 +2,9 @@
 //! rows, and outputs of compaction.
 
 use super::{Enforcement, Reached};
+use std::collections::BTreeSet;
+
+use crate::catalog::live_file::LiveFile;
 use crate::catalog::tables::Marks;
 use crate::instant::UtcInstant;
 use crate::sweep::lease::LeasedSession;
@@ -16,7 +19,8 @@ const OLDEST: UtcInstant = UtcInstant::from_days(-25_567);
 const IDS_PER_TEXT: i64 = 3;
 
 impl Enforcement<'_> {
-    /// Gives the late files to the sorter, and tells up to where they were seen.
+    /// Gives the late files to the sorter, and tells up to where they were seen. Those of
+    /// `candidates` are left out: they are found with the other files of their tuples.
     ///
     /// Three ways, the shortest first. The table's own live files that began since, by
     /// hog_data_file_live, cost nothing where none came. Are they too many for one statement, there
@@ -27,17 +31,20 @@ impl Enforcement<'_> {
         &mut self,
         session: &mut LeasedSession<'_>,
         since: Marks,
+        candidates: &BTreeSet<(i32, String)>,
         sorter: &mut Sorter<'_>,
     ) -> anyhow::Result<(Reached, Marks)> {
         let lookup = self.lookup;
+        let is_late_alone = |file: &LiveFile| !lookup.is_found_by(file, candidates);
         if let Some(files) = lookup.late(session.connection(), since).await? {
-            files.into_iter().for_each(|file| sorter.add(file));
+            files.into_iter().filter(is_late_alone).for_each(|file| sorter.add(file));
             return Ok((Reached::All, self.marks));
         }
-        if let Some(candidates) = self.fewer_texts_than_ids(since) {
-            let all = |_, _: &_| true;
-            let reached =
-                self.look_up(session, &candidates, since.files_below, all, sorter).await?;
+        // From here on some of a tuple's files may be dealt with before others are met.
+        sorter.is_whole = false;
+        if let Some(texts) = self.fewer_texts_than_ids(since) {
+            let late = |_, file: &_| is_late_alone(file);
+            let reached = self.look_up(session, &texts, since.files_below, late, sorter).await?;
             let marks = if reached.is_all() { self.marks } else { since };
             return Ok((reached, marks));
         }
@@ -45,7 +52,7 @@ impl Enforcement<'_> {
         while from < self.marks.files_below {
             let before = from.saturating_add(lookup.reach.piece).min(self.marks.files_below);
             let files = lookup.in_ids(session.connection(), from, before).await?;
-            files.into_iter().for_each(|file| sorter.add(file));
+            files.into_iter().filter(is_late_alone).for_each(|file| sorter.add(file));
             from = before;
             self.has_begun = true;
             let is_over = self.is_over();

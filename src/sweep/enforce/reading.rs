@@ -39,7 +39,8 @@ impl Enforcement<'_> {
     pub(super) async fn read_on(&mut self, session: &mut LeasedSession<'_>) -> anyhow::Result<()> {
         let Some(reading) = self.memory.reading.clone() else { return Ok(()) };
         self.stayed.merge(&reading.stayed);
-        let mut sorter = Sorter::with_ids(self.lookup.judge);
+        let mut sorter = Sorter::for_commits(self.lookup.judge);
+        sorter.is_whole = self.has_index;
         sorter.census = reading.census.clone();
         let mut met: BTreeSet<Candidate> = BTreeSet::new();
         let (mut after, mut pieces) = (reading.after, 0);
@@ -133,7 +134,7 @@ impl Enforcement<'_> {
     /// The text by which an expired file's tuple is found; `None` for a file that stays.
     fn text_of_expired(&self, file: &LiveFile) -> Option<Candidate> {
         let judge = self.lookup.judge;
-        let Verdict::Expired { range_end } = judge.judge(file.spec_id, &file.tuple) else {
+        let Verdict::Expired { range_end, .. } = judge.judge(file.spec_id, &file.tuple) else {
             return None;
         };
         let lead = judge.spec(file.spec_id?)?.lead_position()?;

@@ -2,9 +2,13 @@
 
 use super::{Enforcement, Reached};
 use crate::catalog::live_file::LiveFile;
+use crate::catalog::tables::TableIdentity;
+use crate::events;
+use crate::sweep::census::SAMPLES;
 use crate::sweep::lease::LeasedSession;
 use crate::sweep::lookup::Candidate;
-use crate::sweep::plan::NOT_PARQUET;
+use crate::sweep::evidence::Withheld;
+use crate::sweep::plan::{ExpiredTuple, NOT_PARQUET};
 use crate::sweep::round::{Ended, Round};
 use crate::sweep::sorter::Sorter;
 
@@ -62,12 +66,42 @@ impl Enforcement<'_> {
         session: &mut LeasedSession<'_>,
         files: Vec<LiveFile>,
     ) -> anyhow::Result<Reached> {
-        let mut sorter = Sorter::with_ids(self.lookup.judge);
+        let mut sorter = Sorter::for_commits(self.lookup.judge);
         files.into_iter().for_each(|file| sorter.add(file));
         self.drop_found(session, &mut sorter).await
     }
 
-    /// Drops the tuples that the sorter has, and notes those that stay.
+    /// Says which tuples are dropped although statistics name newer rows.
+    fn tell_newer(&self, tuples: &[ExpiredTuple]) {
+        let newer: Vec<_> = tuples.iter().filter(|tuple| tuple.newest.is_some()).collect();
+        if newer.is_empty() {
+            return;
+        }
+        let TableIdentity { catalog, namespace, table, .. } = self.lookup.table;
+        let samples: Vec<_> = newer.iter().take(SAMPLES).map(|tuple| tuple.with_newest()).collect();
+        tracing::warn!(
+            event = events::NEWER_ROWS_DROPPED,
+            catalog,
+            namespace,
+            table,
+            partitions = newer.len(),
+            samples = serde_json::to_string(&samples).unwrap_or_default(),
+            "Partitions are dropped whose column statistics name newer rows than their values, for \
+             guard.cross_check is warn"
+        );
+    }
+
+    /// Notes tuples that the evidence keeps: they are looked up again by each pass.
+    fn withhold(&mut self, withheld: Vec<Withheld>) {
+        for kept in withheld {
+            if let Some((key_index, text)) = kept.tuple.lead_text() {
+                self.stayed.note(key_index, text.to_owned(), kept.tuple.range_end);
+            }
+            self.withheld.insert(kept.tuple.tuple.clone(), kept);
+        }
+    }
+
+    /// Drops the tuples that the sorter has and the evidence lets go, and notes those that stay.
     pub(super) async fn drop_found(
         &mut self,
         session: &mut LeasedSession<'_>,
@@ -79,7 +113,16 @@ impl Enforcement<'_> {
             return Ok(Reached::All);
         }
         self.found_any = true;
-        let round = Round { tuples, found_below: self.marks.files_below };
+        let is_whole = sorter.is_whole;
+        let examined = self.evidence.examine(session.connection(), tuples, is_whole).await?;
+        self.withhold(examined.withheld);
+        let tuples = examined.expired;
+        if tuples.is_empty() {
+            return Ok(Reached::All);
+        }
+        self.tell_newer(&tuples);
+        let late = Some(self.evidence.late_rule());
+        let round = Round { tuples, found_below: self.marks.files_below, late };
         let end = self.work.run(session, &round).await;
         for expired in end.kept.iter().filter_map(|at| round.tuples.get(*at)) {
             if let Some((key_index, text)) = expired.lead_text() {

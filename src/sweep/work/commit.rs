@@ -10,7 +10,7 @@ use crate::catalog::removals::undrained;
 use crate::catalog::tail::history;
 use crate::drop::commit::per_tuple;
 use crate::drop::{
-    Attempt, DropError, DropOutcome, DropRequest, PolicyGuard, Receipt, Refusal, drop_tuples,
+    Attempt, DropError, DropOutcome, DropRequest, Late, PolicyGuard, Receipt, Refusal, drop_tuples,
 };
 use crate::policy::Policy;
 use crate::sweep::lease::LeasedSession;
@@ -216,6 +216,7 @@ impl Work<'_> {
         let requested: Vec<_> = tuples.iter().map(|tuple| tuple.tuple.clone()).collect();
         let lead: Vec<_> = tuples.iter().map(|tuple| tuple.lead).collect();
         let message = self.message(&tuples);
+        let doubtful: Vec<_> = tuples.iter().map(|tuple| !tuple.doubt.is_none()).collect();
         let request = DropRequest {
             table: self.table,
             tuples: &requested,
@@ -223,6 +224,7 @@ impl Work<'_> {
             policy: Some(PolicyGuard::of(self.policy)),
             found: &chosen.found.files,
             found_below: chosen.found.below,
+            late: chosen.round.late.map(|rule| Late { rule, doubtful: &doubtful }),
             is_piece: chosen.is_piece,
             fence: self.policy.fence,
             author: AUTHOR,

@@ -1,0 +1,221 @@
+//! Expired tuples in, those that the evidence lets go and those that it keeps out.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
+
+use sqlx::PgConnection;
+
+use super::census::{Census, KeptSample};
+use super::lookup::answered;
+use super::plan::ExpiredTuple;
+use crate::catalog::discovery::{Counts, TupleOfSpec};
+use crate::catalog::evidence::{PIECE, Readable, evidence_of, may_read};
+use crate::catalog::files::{Search, visit};
+use crate::catalog::tables::TableIdentity;
+use crate::config::CrossCheck;
+use crate::drop::LateRule;
+use crate::instant::UtcInstant;
+use crate::window::evidence::{BoundUnits, EvidenceRule, FileEvidence, Weighed};
+use crate::window::{Judge, KeptReason, SpecBook};
+
+/// How many files' evidence is at hand at once, but for a tuple that has more.
+const FILES_AT_HAND: usize = 50_000;
+
+/// Weighs the expired tuples of one table under one policy.
+#[derive(Debug, Clone)]
+pub struct Evidence<'a> {
+    table: &'a TableIdentity,
+    judge: &'a Judge,
+    rule: EvidenceRule,
+    cross_check: CrossCheck,
+    /// Read when it is first needed.
+    readable: Option<Readable>,
+    /// Specs whose marks were disproved: a writer that knew only an earlier definition still writes.
+    disproved: BTreeSet<i64>,
+}
+
+/// A tuple that the evidence keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Withheld {
+    /// The tuple.
+    pub tuple: ExpiredTuple,
+    /// Why it stays.
+    pub reason: KeptReason,
+    /// When it will have expired if nothing changes.
+    pub leaves_at: Option<UtcInstant>,
+    /// The latest instant of its rows by their statistics.
+    pub newest: Option<UtcInstant>,
+}
+
+/// What became of some tuples.
+#[derive(Debug, Default)]
+pub struct Examined {
+    /// These are dropped, in the order in which they came.
+    pub expired: Vec<ExpiredTuple>,
+    /// These stay.
+    pub withheld: Vec<Withheld>,
+}
+
+impl<'a> Evidence<'a> {
+    /// By the rules of a judge.
+    pub fn new(
+        table: &'a TableIdentity,
+        judge: &'a Judge,
+        book: &SpecBook,
+        cross_check: CrossCheck,
+    ) -> Self {
+        let retention = judge.retention();
+        let types = book.column_types.get(&retention.source_field_id);
+        let rule = EvidenceRule {
+            keep: retention.keep,
+            cutoff: retention.cutoff(),
+            units: BoundUnits::of_types(types),
+            blocks_newer: cross_check == CrossCheck::Block,
+        };
+        let disproved = BTreeSet::new();
+        Evidence { table, judge, rule, cross_check, readable: None, disproved }
+    }
+
+    /// The specs whose marks were disproved so far.
+    pub fn disproved(&self) -> &BTreeSet<i64> {
+        &self.disproved
+    }
+
+    /// What a commit asks of files that nobody has examined, where it ends tuples with these doubts.
+    pub fn late_rule(&self) -> LateRule {
+        let bounds = self.cross_check == CrossCheck::Block
+            && self.readable.is_some_and(|readable| readable.column_stats);
+        LateRule {
+            field_id: bounds.then_some(self.judge.retention().source_field_id),
+            rule: self.rule,
+        }
+    }
+
+    /// Weighs tuples by all of their live files. Takes no lock: whoever ends their files examines
+    /// those that land meanwhile (see [`LateRule`]).
+    ///
+    /// Where `is_whole` is false, a tuple's `ids` may be some of its files, and all are looked up.
+    pub async fn examine(
+        &mut self,
+        connection: &mut PgConnection,
+        tuples: Vec<ExpiredTuple>,
+        is_whole: bool,
+    ) -> sqlx::Result<Examined> {
+        let readable = match self.readable {
+            Some(readable) => readable,
+            None => *self.readable.insert(answered(may_read(connection)).await?),
+        };
+        let mut examined = Examined::default();
+        let mut rest = tuples.into_iter().peekable();
+        while rest.peek().is_some() {
+            let (mut some, mut files) = (Vec::new(), 0);
+            while let Some(tuple) = rest.next_if(|tuple| {
+                some.is_empty() || files + tuple.ids.len() <= FILES_AT_HAND
+            }) {
+                files += tuple.ids.len();
+                some.push(tuple);
+            }
+            if !is_whole {
+                self.complete(connection, &mut some).await?;
+            }
+            self.examine_some(connection, some, readable, &mut examined).await?;
+        }
+        Ok(examined)
+    }
+
+    async fn examine_some(
+        &mut self,
+        connection: &mut PgConnection,
+        tuples: Vec<ExpiredTuple>,
+        readable: Readable,
+        examined: &mut Examined,
+    ) -> sqlx::Result<()> {
+        let has_bounds = readable.column_stats;
+        let field_id = has_bounds.then_some(self.judge.retention().source_field_id);
+        let is_checked = |tuple: &&ExpiredTuple| {
+            !tuple.doubt.is_none() || has_bounds && self.cross_check != CrossCheck::Off
+        };
+        let ids: Vec<i64> =
+            tuples.iter().filter(is_checked).flat_map(|tuple| tuple.ids.iter().copied()).collect();
+        let mut by_id: HashMap<i64, FileEvidence> = HashMap::with_capacity(ids.len());
+        for piece in ids.chunks(PIECE) {
+            let found = evidence_of(connection, self.table.catalog_id, piece, field_id);
+            let found = answered(found).await?;
+            by_id.extend(found.into_iter().map(|file| (file.data_file_id, file)));
+        }
+        let files_of = |tuple: &ExpiredTuple| -> Vec<FileEvidence> {
+            tuple.ids.iter().filter_map(|id| by_id.get(id).copied()).collect()
+        };
+        // A writer that has not stopped takes the proof from every tuple at hand, so all are searched
+        // for its files first.
+        for tuple in tuples.iter().filter(|tuple| !tuple.doubt.is_none()) {
+            for file in files_of(tuple) {
+                let disproved = self.rule.disproved(tuple.range_end, &tuple.doubt, &file);
+                self.disproved.extend(disproved);
+            }
+        }
+        for mut tuple in tuples {
+            let files = files_of(&tuple);
+            match self.rule.weigh(tuple.range_end, &tuple.doubt, &files, &self.disproved) {
+                Weighed::Expired { newest } => {
+                    tuple.newest = newest;
+                    examined.expired.push(tuple);
+                }
+                Weighed::Kept { reason, leaves_at, newest } => {
+                    examined.withheld.push(Withheld { tuple, reason, leaves_at, newest });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives each tuple all of its live files.
+    async fn complete(
+        &self,
+        connection: &mut PgConnection,
+        tuples: &mut [ExpiredTuple],
+    ) -> sqlx::Result<()> {
+        let wanted: Vec<TupleOfSpec> = tuples.iter().map(|tuple| tuple.tuple.clone()).collect();
+        let lead: Vec<usize> = tuples.iter().map(|tuple| tuple.lead).collect();
+        let search = Search {
+            catalog_id: self.table.catalog_id,
+            table_id: self.table.table_id,
+            tuples: &wanted,
+            lead: &lead,
+            from_id: 0,
+        };
+        tuples.iter_mut().for_each(|tuple| {
+            tuple.ids.clear();
+            tuple.counts = Counts::default();
+        });
+        visit(connection, &search, |file| {
+            let at = usize::try_from(file.tuple_no).ok();
+            if let Some(tuple) = at.and_then(|at| tuples.get_mut(at)) {
+                tuple.ids.push(file.data_file_id);
+                tuple.counts += file.counts();
+            }
+            ControlFlow::Continue(())
+        })
+        .await?;
+        tuples.iter_mut().for_each(|tuple| tuple.ids.sort_unstable());
+        Ok(())
+    }
+
+    /// Counts what the evidence keeps among what stays.
+    pub fn count<'w>(&self, withheld: impl IntoIterator<Item = &'w Withheld>, census: &mut Census) {
+        for kept in withheld {
+            let ExpiredTuple { tuple, display, counts, range_end, .. } = &kept.tuple;
+            let sample = KeptSample {
+                spec_id: Some(tuple.spec_id),
+                tuple: tuple.tuple.clone(),
+                display: display.clone(),
+                files: counts.files,
+                readings: self.judge.readings(Some(tuple.spec_id), &tuple.tuple),
+                range_end: Some(*range_end),
+                newest_row: kept.newest,
+                leaves_at: kept.leaves_at,
+            };
+            census.keep_sample(kept.reason, sample);
+        }
+    }
+}
