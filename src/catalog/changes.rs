@@ -149,14 +149,16 @@ pub async fn outline(
                         where c.catalog_id = $1 and c.object_id = $2
                           and c.kind = 'table_compacted' and c.snapshot_id = b.snapshot)
                       then 0 else b.files end as "rows!"
-               from (select begin_snapshot as snapshot, count(*) as files from hog_data_file
+               from (select begin_snapshot as snapshot, pg_catalog.count(*) as files
+                     from hog_data_file
                      where catalog_id = $1 and table_id = $2
                        and begin_snapshot > $3 and begin_snapshot <= $4
                      group by begin_snapshot order by begin_snapshot limit $5) as b
                order by b.snapshot"#
         ),
         Section::DeleteFiles => rows!(
-            r#"select begin_snapshot as "snapshot!", count(*) as "rows!" from hog_delete_file
+            r#"select begin_snapshot as "snapshot!", pg_catalog.count(*) as "rows!"
+               from hog_delete_file
                where catalog_id = $1 and table_id = $2
                  and begin_snapshot > $3 and begin_snapshot <= $4
                group by begin_snapshot order by begin_snapshot limit $5"#
@@ -176,7 +178,7 @@ pub async fn outline(
                  order by d.snapshot_id limit $5
                ),
                ended as materialized (
-                 select snapshot, count(*) as files
+                 select snapshot, pg_catalog.count(*) as files
                  from (select end_snapshot as snapshot from hog_data_file
                        where catalog_id = $1 and table_id = $2
                          and end_snapshot = any (array(select snapshot from deleting))

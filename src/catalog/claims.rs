@@ -36,9 +36,11 @@ pub struct Claims {
 
 /// Whether the server has claims at all; it does from V15 on.
 pub async fn has_claims(connection: &mut PgConnection) -> sqlx::Result<bool> {
-    sqlx::query_scalar!(r#"select to_regclass('hog_compaction_claim') is not null as "has!""#)
-        .fetch_one(connection)
-        .await
+    sqlx::query_scalar!(
+        r#"select pg_catalog.to_regclass('hog_compaction_claim') is not null as "has!""#
+    )
+    .fetch_one(connection)
+    .await
 }
 
 /// The claimant of a catalog; `None` if nothing was ever claimed in it.
@@ -74,7 +76,7 @@ pub async fn make_claimant(connection: &mut PgConnection, catalog_id: i64) -> sq
 /// `lock_timeout` allows. Neither the server nor a pass ever waits for it.
 pub async fn lock(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
     let key = (SHIELD_CLASS << 32) | (catalog_id & 0xffff_ffff);
-    sqlx::query!(r#"select pg_advisory_xact_lock($1) as "locked!: ()""#, key)
+    sqlx::query!(r#"select pg_catalog.pg_advisory_xact_lock($1) as "locked!: ()""#, key)
         .fetch_one(connection)
         .await?;
     Ok(())
@@ -107,7 +109,7 @@ impl Claims {
     ) -> sqlx::Result<()> {
         sqlx::query!(
             r#"update hog_compaction_claim
-               set expires_at = clock_timestamp() + make_interval(secs => $5)
+               set expires_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $5)
                where catalog_id = $1 and table_id = $2 and group_key = any($4) and claimant = $3"#,
             self.catalog_id,
             self.table_id,
@@ -131,8 +133,8 @@ impl Claims {
         sqlx::query!(
             r#"insert into hog_compaction_claim as c
                  (catalog_id, table_id, group_key, input_file_ids, claimant, claimed_at, expires_at)
-               values ($1, $2, $3, $4, $5, clock_timestamp(),
-                       clock_timestamp() + make_interval(secs => $6))
+               values ($1, $2, $3, $4, $5, pg_catalog.clock_timestamp(),
+                       pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $6))
                on conflict (catalog_id, table_id, group_key) do update
                set input_file_ids = excluded.input_file_ids, claimed_at = excluded.claimed_at,
                    expires_at = excluded.expires_at
@@ -192,8 +194,8 @@ pub async fn remove_all_but(
         r#"with removed as (
              delete from hog_compaction_claim
              where catalog_id = $1 and claimant = $2 and not table_id = any($3)
-             returning cardinality(input_file_ids) as files)
-           select coalesce(sum(files), 0)::bigint as "files!" from removed"#,
+             returning pg_catalog.cardinality(input_file_ids) as files)
+           select coalesce(pg_catalog.sum(files), 0)::bigint as "files!" from removed"#,
         catalog_id,
         claimant,
         tables
@@ -216,15 +218,15 @@ pub async fn live_by_ids(
                   f.file_format = 'parquet' as "is_parquet!",
                   t.keys as "keys: Vec<i32>", t."values" as "values: Vec<Option<String>>",
                   false as "has_vector!"
-           from unnest($3::bigint[]) as i (data_file_id)
+           from pg_catalog.unnest($3::bigint[]) as i (data_file_id)
            cross join lateral (
              select data_file_id, table_id, spec_id, end_snapshot, record_count, file_size_bytes,
                     file_format
              from hog_data_file
              where catalog_id = $1 and data_file_id = i.data_file_id offset 0) as f
            cross join lateral (
-             select array_agg(v.key_index order by v.key_index) as keys,
-                    array_agg(v.value order by v.key_index) as "values"
+             select pg_catalog.array_agg(v.key_index order by v.key_index) as keys,
+                    pg_catalog.array_agg(v.value order by v.key_index) as "values"
              from hog_file_partition_value v
              where v.catalog_id = $1 and v.data_file_id = f.data_file_id) as t
            where f.table_id = $2 and f.end_snapshot is null"#,

@@ -8,7 +8,9 @@ use crate::instant::UtcInstant;
 /// The database's `clock_timestamp()`.
 pub async fn now(connection: &mut PgConnection) -> sqlx::Result<UtcInstant> {
     let now: DateTime<Utc> =
-        sqlx::query_scalar!(r#"select clock_timestamp() as "now!""#).fetch_one(connection).await?;
+        sqlx::query_scalar!(r#"select pg_catalog.clock_timestamp() as "now!""#)
+            .fetch_one(connection)
+            .await?;
     Ok(now.into())
 }
 
@@ -22,7 +24,8 @@ pub async fn behind_newest_snapshot(
     catalog_id: i64,
 ) -> sqlx::Result<Option<Behind>> {
     let row = sqlx::query!(
-        r#"select clock_timestamp() as "now!", max(snapshot_time) as newest from (
+        r#"select pg_catalog.clock_timestamp() as "now!",
+                  pg_catalog.max(snapshot_time) as newest from (
              select snapshot_time from hog_snapshot where catalog_id = $1
              order by snapshot_id desc limit 1000) as recent"#,
         catalog_id

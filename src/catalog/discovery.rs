@@ -90,8 +90,8 @@ pub async fn newest_live(
                  order by begin_snapshot desc
                  limit $3) as f
            cross join lateral (
-             select array_agg(v.key_index order by v.key_index) as keys,
-                    array_agg(v.value order by v.key_index) as "values"
+             select pg_catalog.array_agg(v.key_index order by v.key_index) as keys,
+                    pg_catalog.array_agg(v.value order by v.key_index) as "values"
              from hog_file_partition_value v
              where v.catalog_id = $1 and v.data_file_id = f.data_file_id) as t"#,
         catalog_id,
@@ -112,9 +112,11 @@ pub const LOOKUP_INDEX: &str = "create index concurrently hog_file_partition_val
 /// building failed, is none.
 pub async fn has_lookup_index(connection: &mut PgConnection) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
-        r#"select exists (select from pg_index
-                          where indexrelid = to_regclass('hog_file_partition_value_lookup')
-                            and indisvalid) as "there!""#
+        r#"select exists (
+             select from pg_catalog.pg_index
+             where indexrelid = pg_catalog.to_regclass('hog_file_partition_value_lookup')::oid
+               and indrelid = pg_catalog.to_regclass('hog_file_partition_value')::oid
+               and indisvalid) as "there!""#
     )
     .fetch_one(connection)
     .await

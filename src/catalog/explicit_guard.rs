@@ -56,6 +56,8 @@ pub struct ExplicitQuestion<'a> {
 /// are there as long as the floor is at or below `read_snapshot`. A file that an append brought and
 /// a compaction has merged since is found as the ended input that it is; the compaction's output is
 /// old rows or such inputs, and is passed over.
+///
+/// A column that the server may lack is read as [`super`] says.
 pub async fn look(
     connection: &mut PgConnection,
     question: &ExplicitQuestion<'_>,
@@ -66,7 +68,7 @@ pub async fn look(
                   exists (select from tailrace.drop_receipt r
                           where r.catalog_id = $1 and r.idempotency_key = $3) as "has_receipt!",
                   t.table_uuid as "table_uuid?", n.name as "namespace?", v.name as "table?",
-                  coalesce(to_jsonb(t) ->> 'file_format', 'parquet') = 'parquet' as "is_parquet!",
+                  coalesce(t.file_format, 'parquet') = 'parquet' as "is_parquet!",
                   -- One by one: of several kinds at once the index may be read from the table's
                   -- first change on.
                   exists (select from hog_snapshot_change d
@@ -80,22 +82,28 @@ pub async fn look(
                    where f.catalog_id = $1 and f.table_id = $2 and f.begin_snapshot > $4
                      -- Uncorrelated, and so hashed: each file costs one look, however many tuples.
                      and ($5 or (coalesce(f.spec_id, -1), coalesce(
-                         (select jsonb_agg(jsonb_build_array(a.key_index, a.value)
-                                           order by a.key_index)
+                         (select pg_catalog.jsonb_agg(
+                                   pg_catalog.jsonb_build_array(a.key_index, a.value)
+                                   order by a.key_index)
                           from hog_file_partition_value a
                           where a.catalog_id = f.catalog_id
                             and a.data_file_id = f.data_file_id), '[]')) in (
-                       select (w.item ->> 'spec_id')::bigint, w.item -> 'tuple'
-                       from jsonb_array_elements($6) as w (item)))
+                       select (w.item ->> 'spec_id'::text)::bigint, w.item -> 'tuple'::text
+                       from pg_catalog.jsonb_array_elements($6::jsonb) as w (item)))
                      and not exists (
                        select from hog_snapshot_change k
                        where k.catalog_id = f.catalog_id and k.snapshot_id = f.begin_snapshot
                          and k.object_id = f.table_id and k.kind = 'table_compacted')
                    order by f.begin_snapshot limit 1) as files_since,
-                  set_config('lock_timeout', $7::bigint::text, true) as "lock_timeout",
-                  set_config('statement_timeout', $8::bigint::text, true) as "statement_timeout"
+                  pg_catalog.set_config('lock_timeout', $7::bigint::text, true) as "lock_timeout",
+                  pg_catalog.set_config('statement_timeout', $8::bigint::text, true)
+                    as "statement_timeout"
            from hog_catalog c
-           left join hog_table t on t.catalog_id = c.catalog_id and t.table_id = $2
+           cross join (select null::text as file_format) as absent
+           left join lateral (
+             select catalog_id, table_id, table_uuid, dropped_snapshot, file_format
+             from hog_table) as t
+             on t.catalog_id = c.catalog_id and t.table_id = $2
            left join hog_table_version v
              on v.catalog_id = t.catalog_id and v.table_id = t.table_id
             and v.end_snapshot is null and t.dropped_snapshot is null

@@ -212,7 +212,7 @@ pub async fn count_live(
     table_id: i64,
 ) -> sqlx::Result<i64> {
     sqlx::query_scalar!(
-        r#"select count(*) as "files!" from hog_data_file
+        r#"select pg_catalog.count(*) as "files!" from hog_data_file
            where catalog_id = $1 and table_id = $2 and end_snapshot is null"#,
         catalog_id,
         table_id

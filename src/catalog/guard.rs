@@ -38,6 +38,8 @@ pub struct HoldBounds {
 /// and one that is writing at this moment fails us with SQLSTATE 55P03.
 ///
 /// `None` if the catalog is gone. The commit lock must be held.
+///
+/// Columns that the server may lack are read as [`super`] says.
 pub async fn read_under_lock(
     connection: &mut PgConnection,
     catalog_id: i64,
@@ -71,16 +73,23 @@ async fn run_or_prepare(
            select c.last_snapshot_id as head,
                   t.table_uuid as "table_uuid?",
                   n.name as "namespace?", v.name as "table?",
-                  coalesce(to_jsonb(t) ->> 'file_format', 'parquet') = 'parquet' as "is_parquet!",
-                  to_jsonb(v) -> 'properties' -> 'partition_retention' as property,
+                  coalesce(t.file_format, 'parquet') = 'parquet' as "is_parquet!",
+                  v.properties -> 'partition_retention'::text as property,
                   (select revision from policies where source = 'stored') as stored_revision,
                   (select revision from policies where source = 'property' and problem is null)
                     as property_revision,
-                  set_config('lock_timeout', $3::bigint::text, true) as "lock_timeout",
-                  set_config('statement_timeout', $4::bigint::text, true) as "statement_timeout"
+                  pg_catalog.set_config('lock_timeout', $3::bigint::text, true) as "lock_timeout",
+                  pg_catalog.set_config('statement_timeout', $4::bigint::text, true)
+                    as "statement_timeout"
            from hog_catalog c
-           left join hog_table t on t.catalog_id = c.catalog_id and t.table_id = $2
-           left join hog_table_version v
+           cross join (select null::text as file_format, null::jsonb as properties) as absent
+           left join lateral (
+             select catalog_id, table_id, table_uuid, dropped_snapshot, file_format
+             from hog_table) as t
+             on t.catalog_id = c.catalog_id and t.table_id = $2
+           left join lateral (
+             select catalog_id, table_id, namespace_id, name, end_snapshot, properties
+             from hog_table_version) as v
              on v.catalog_id = t.catalog_id and v.table_id = t.table_id
             and v.end_snapshot is null and t.dropped_snapshot is null
            left join hog_namespace n

@@ -41,7 +41,7 @@ pub async fn objects(connection: &mut PgConnection, schema: &str) -> sqlx::Resul
                   ) as "columns!: Vec<String>"
            from pg_catalog.pg_class c
            join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-           where n.nspname = $1 and c.relname like 'hog\_%' and c.relkind in ('r', 'p')"#,
+           where n.nspname = $1 and c.relname like 'hog\_%'::text and c.relkind in ('r', 'p')"#,
         schema
     )
     .fetch_all(&mut *connection)
@@ -55,7 +55,7 @@ pub async fn objects(connection: &mut PgConnection, schema: &str) -> sqlx::Resul
            from pg_catalog.pg_index i
            join pg_catalog.pg_class c on c.oid = i.indexrelid
            join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-           where n.nspname = $1 and c.relname like 'hog\_%'"#,
+           where n.nspname = $1 and c.relname like 'hog\_%'::text"#,
         schema
     )
     .fetch_all(&mut *connection)
@@ -70,7 +70,7 @@ pub async fn objects(connection: &mut PgConnection, schema: &str) -> sqlx::Resul
            from pg_catalog.pg_constraint k
            join pg_catalog.pg_class c on c.oid = k.conrelid
            join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-           where n.nspname = $1 and c.relname like 'hog\_%' and k.contype = 'c'"#,
+           where n.nspname = $1 and c.relname like 'hog\_%'::text and k.contype = 'c'"#,
         schema
     )
     .fetch_all(connection)

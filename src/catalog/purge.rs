@@ -18,8 +18,8 @@ const BATCHES: usize = 20;
 /// Which catalogs have a history is asked of its key in steps, for it may be long.
 ///
 /// A table that was replaced keeps its rows until the server has retired it: they mean nothing
-/// by then, but tell that a policy was left behind. (`replaced_table_id` is read through
-/// `to_jsonb`, for servers before V14 lack it.)
+/// by then, but tell that a policy was left behind. (Servers before V14 lack `replaced_table_id`: it
+/// is read as [`super`] says.)
 pub async fn purge(
     connection: &mut PgConnection,
     history_keep: Duration,
@@ -29,8 +29,10 @@ pub async fn purge(
         r#"with kept as materialized (
              select catalog_id, table_id from hog_table where dropped_snapshot is null
              union
-             select catalog_id, (to_jsonb(s) ->> 'replaced_table_id')::bigint from hog_table s
-             where to_jsonb(s) ->> 'replaced_table_id' is not null
+             select s.catalog_id, s.replaced_table_id
+             from (select null::bigint as replaced_table_id) as absent
+             cross join lateral (select catalog_id, replaced_table_id from hog_table) as s
+             where s.replaced_table_id is not null
            ),
            gone as materialized (
              select catalog_id, table_id from (
@@ -66,16 +68,16 @@ pub async fn purge(
     sqlx::query!(
         r#"delete from tailrace.drop_history
            where coalesce(gone_seen_at, undone_seen_at)
-                 < clock_timestamp() - make_interval(secs => $1)"#,
+                 < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1)"#,
         history_keep.as_secs_f64()
     )
     .execute(&mut *connection)
     .await?;
     sqlx::query!(
         r#"with recursive known as (
-             select min(catalog_id) as catalog_id from tailrace.drop_history
+             select pg_catalog.min(catalog_id) as catalog_id from tailrace.drop_history
              union all
-             select (select min(h.catalog_id) from tailrace.drop_history h
+             select (select pg_catalog.min(h.catalog_id) from tailrace.drop_history h
                      where h.catalog_id > k.catalog_id)
              from known k where k.catalog_id is not null
            )
@@ -84,7 +86,7 @@ pub async fn purge(
                    select k.catalog_id from known k
                    where not exists (select from hog_catalog c
                                      where c.catalog_id = k.catalog_id)))
-             and dropped_at < clock_timestamp() - make_interval(secs => $1)"#,
+             and dropped_at < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1)"#,
         history_keep.as_secs_f64()
     )
     .execute(&mut *connection)

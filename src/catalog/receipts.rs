@@ -151,10 +151,11 @@ pub async fn used_by_server(
     catalog_id: i64,
     idempotency_key: Uuid,
 ) -> sqlx::Result<bool> {
-    let has_table: bool =
-        sqlx::query_scalar!(r#"select to_regclass('hog_commit_receipt') is not null as "there!""#)
-            .fetch_one(&mut *connection)
-            .await?;
+    let has_table: bool = sqlx::query_scalar!(
+        r#"select pg_catalog.to_regclass('hog_commit_receipt') is not null as "there!""#
+    )
+    .fetch_one(&mut *connection)
+    .await?;
     if !has_table {
         return Ok(false);
     }
@@ -178,7 +179,8 @@ pub async fn purge(
     let purged = sqlx::query!(
         r#"delete from tailrace.drop_receipt r using (
              select catalog_id, idempotency_key from tailrace.drop_receipt o
-             where o.created_at < clock_timestamp() - make_interval(secs => $1)
+             where o.created_at
+                   < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1)
                 or not exists (select from hog_catalog c where c.catalog_id = o.catalog_id)
              limit $2) as old
            where r.catalog_id = old.catalog_id and r.idempotency_key = old.idempotency_key"#,

@@ -16,7 +16,7 @@ pub async fn undrained(
     limit: i64,
 ) -> sqlx::Result<i64> {
     sqlx::query_scalar!(
-        r#"select count(*) as "rows!" from (
+        r#"select pg_catalog.count(*) as "rows!" from (
              select from hog_file_removal
              where catalog_id between $1 and $1 and drained_at is null
              order by catalog_id, removal_id

@@ -66,14 +66,14 @@ pub struct SampledTuple {
 
 /// The published generation; `None` where the server has no sampler, or it never published.
 ///
-/// `measures_generation` is read through `to_jsonb`, for servers before V22 lack it.
+/// Servers before V22 lack `measures_generation`: it is read as [`super`] says.
 pub async fn published(
     connection: &mut PgConnection,
     catalog_id: i64,
 ) -> sqlx::Result<Option<Generation>> {
     let has_sampler = sqlx::query_scalar!(
-        r#"select to_regclass('hog_maintenance_summary') is not null
-              and to_regclass('hog_maintenance_summary_tier') is not null as "there!""#
+        r#"select pg_catalog.to_regclass('hog_maintenance_summary') is not null
+              and pg_catalog.to_regclass('hog_maintenance_summary_tier') is not null as "there!""#
     )
     .fetch_one(&mut *connection)
     .await?;
@@ -82,9 +82,12 @@ pub async fn published(
     }
     let row = sqlx::query!(
         r#"select published_generation, sampled_at,
-                  coalesce(to_jsonb(s) ->> 'measures_generation' = published_generation::text,
-                           false) as "has_measures!"
-           from hog_maintenance_summary s
+                  coalesce(s.measures_generation = published_generation, false)
+                    as "has_measures!"
+           from (select null::bigint as measures_generation) as absent
+           cross join lateral (
+             select catalog_id, published_generation, sampled_at, measures_generation
+             from hog_maintenance_summary) as s
            where catalog_id = $1 and published_generation > 0"#,
         catalog_id
     )
@@ -99,8 +102,8 @@ pub async fn published(
 
 /// What the sample has of each table, by id; tables without a row have no live file in it.
 ///
-/// Sums are cut at the largest bigint, for the counts are the server's word. Rows are read through
-/// `to_jsonb`, for servers before V22 lack them, and only of a generation that has them.
+/// Sums are cut at the largest bigint, for the counts are the server's word. Servers before V22 lack
+/// the rows' number: it is read as [`super`] says, and only of a generation that has it.
 ///
 /// The bytes of selected files are an estimate, for the sample counts them and does not weigh
 /// them: all bytes of a size tier of which every file is selected; else, as only small files are,
@@ -112,21 +115,28 @@ pub async fn tables(
 ) -> sqlx::Result<Vec<(i64, Sampled)>> {
     // By hog_maintenance_summary_tier_table: the rows of one generation, in the order of tables.
     let rows = sqlx::query!(
-        r#"select table_id, least(sum(file_count), 9223372036854775807)::bigint as "files!",
-                  least(sum(small_count), 9223372036854775807)::bigint as "small_files!",
-                  least(sum(selected), 9223372036854775807)::bigint as "selected!",
-                  least(sum(total_bytes), 9223372036854775807)::bigint as "bytes!",
-                  least(sum(case
+        r#"select table_id,
+                  least(pg_catalog.sum(file_count), 9223372036854775807)::bigint as "files!",
+                  least(pg_catalog.sum(small_count), 9223372036854775807)::bigint as "small_files!",
+                  least(pg_catalog.sum(selected), 9223372036854775807)::bigint as "selected!",
+                  least(pg_catalog.sum(total_bytes), 9223372036854775807)::bigint as "bytes!",
+                  least(pg_catalog.sum(case
                     when selected >= file_count then total_bytes
                     when small_count > 0
-                      then round(small_bytes::numeric * least(selected, small_count) / small_count)
-                    else round(total_bytes::numeric * selected / file_count)
+                      then pg_catalog.round(small_bytes::numeric
+                             * least(selected, small_count)::numeric / small_count::numeric)
+                    else pg_catalog.round(
+                           total_bytes::numeric * selected::numeric / file_count::numeric)
                   end), 9223372036854775807)::bigint as "selected_bytes!",
                   case when $3 then
-                    least(sum(case when $3 then (to_jsonb(t) ->> 'record_count')::numeric end),
+                    least(pg_catalog.sum(case when $3 then t.record_count end),
                           9223372036854775807)::bigint
                   end as records
-           from hog_maintenance_summary_tier t
+           from (select null::bigint as record_count) as absent
+           cross join lateral (
+             select catalog_id, generation, table_id, file_count, small_count, selected,
+                    total_bytes, small_bytes, record_count
+             from hog_maintenance_summary_tier) as t
            where catalog_id = $1 and generation = $2
            group by table_id order by table_id"#,
         catalog_id,
@@ -159,21 +169,27 @@ pub async fn tuples(
     // By hog_maintenance_summary_tier_table: this table's rows alone.
     let rows = sqlx::query!(
         r#"select spec_id, partition_values as "values: Vec<Option<String>>",
-                  least(sum(file_count), 9223372036854775807)::bigint as "files!",
-                  least(sum(small_count), 9223372036854775807)::bigint as "small_files!",
-                  least(sum(selected), 9223372036854775807)::bigint as "selected!",
-                  least(sum(total_bytes), 9223372036854775807)::bigint as "bytes!",
-                  least(sum(case
+                  least(pg_catalog.sum(file_count), 9223372036854775807)::bigint as "files!",
+                  least(pg_catalog.sum(small_count), 9223372036854775807)::bigint as "small_files!",
+                  least(pg_catalog.sum(selected), 9223372036854775807)::bigint as "selected!",
+                  least(pg_catalog.sum(total_bytes), 9223372036854775807)::bigint as "bytes!",
+                  least(pg_catalog.sum(case
                     when selected >= file_count then total_bytes
                     when small_count > 0
-                      then round(small_bytes::numeric * least(selected, small_count) / small_count)
-                    else round(total_bytes::numeric * selected / file_count)
+                      then pg_catalog.round(small_bytes::numeric
+                             * least(selected, small_count)::numeric / small_count::numeric)
+                    else pg_catalog.round(
+                           total_bytes::numeric * selected::numeric / file_count::numeric)
                   end), 9223372036854775807)::bigint as "selected_bytes!",
                   case when $4 then
-                    least(sum(case when $4 then (to_jsonb(t) ->> 'record_count')::numeric end),
+                    least(pg_catalog.sum(case when $4 then t.record_count end),
                           9223372036854775807)::bigint
                   end as records
-           from hog_maintenance_summary_tier t
+           from (select null::bigint as record_count) as absent
+           cross join lateral (
+             select catalog_id, generation, table_id, spec_id, partition_values, file_count,
+                    small_count, selected, total_bytes, small_bytes, record_count
+             from hog_maintenance_summary_tier) as t
            where catalog_id = $1 and table_id = $2 and generation = $3
            group by spec_id, partition_values"#,
         catalog_id,

@@ -156,7 +156,7 @@ pub async fn spec_book(
 ) -> sqlx::Result<SpecBook> {
     let specs = sqlx::query!(
         r#"select s.spec_id as "spec_id!",
-                  coalesce(jsonb_agg(jsonb_build_object(
+                  coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
                       'key_index', f.key_index, 'source_field_id', f.source_field_id,
                       'transform', f.transform, 'transform_param', f.transform_param)
                     order by f.key_index) filter (where f.key_index is not null), '[]'
@@ -205,7 +205,7 @@ pub async fn copy_specs(connection: &mut PgConnection, catalog_id: i64) -> sqlx:
     sqlx::query!(
         r#"insert into tailrace.spec_copy (catalog_id, table_id, spec_id, fields)
            select s.catalog_id, s.table_id, s.spec_id,
-                  coalesce(jsonb_agg(jsonb_build_object(
+                  coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
                       'key_index', f.key_index, 'source_field_id', f.source_field_id,
                       'transform', f.transform, 'transform_param', f.transform_param)
                     order by f.key_index) filter (where f.key_index is not null), '[]')

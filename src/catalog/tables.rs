@@ -54,8 +54,8 @@ pub async fn catalogs(connection: &mut PgConnection) -> sqlx::Result<Vec<Catalog
 /// The live tables of a catalog that have a policy row of ours or the property, or all of
 /// them; by namespace and name.
 ///
-/// `properties` and `file_format` are read through `to_jsonb`, for servers before V11 lack the
-/// one and most servers lack the other.
+/// Servers before V11 lack `properties`, and most servers lack `file_format`: both are read as
+/// [`super`] says.
 pub async fn live_tables(
     connection: &mut PgConnection,
     catalog: &Catalog,
@@ -63,15 +63,21 @@ pub async fn live_tables(
 ) -> sqlx::Result<Vec<LiveTable>> {
     let rows = sqlx::query!(
         r#"select t.table_id, t.table_uuid, n.name as namespace, v.name as "table",
-                  to_jsonb(v) -> 'properties' -> 'partition_retention' as property,
-                  coalesce(to_jsonb(t) ->> 'file_format', 'parquet') = 'parquet' as "is_parquet!"
-           from hog_table_version v
-           join hog_table t on t.catalog_id = v.catalog_id and t.table_id = v.table_id
+                  v.properties -> 'partition_retention'::text as property,
+                  coalesce(t.file_format, 'parquet') = 'parquet' as "is_parquet!"
+           from (select null::text as file_format, null::jsonb as properties) as absent
+           cross join lateral (
+             select catalog_id, table_id, namespace_id, name, end_snapshot, properties
+             from hog_table_version) as v
+           join lateral (
+             select catalog_id, table_id, table_uuid, dropped_snapshot, file_format
+             from hog_table) as t
+             on t.catalog_id = v.catalog_id and t.table_id = v.table_id
            join hog_namespace n
              on n.catalog_id = v.catalog_id and n.namespace_id = v.namespace_id
            where v.catalog_id = $1 and v.end_snapshot is null
              and t.dropped_snapshot is null and not n.dropped
-             and (not $2 or to_jsonb(v) -> 'properties' ? 'partition_retention'
+             and (not $2 or v.properties ? 'partition_retention'::text
                   or exists (select from tailrace.policy p
                              where p.catalog_id = t.catalog_id and p.table_id = t.table_id
                                and p.table_uuid = t.table_uuid))
@@ -109,13 +115,19 @@ pub async fn find_live_table(
 ) -> sqlx::Result<Option<LiveTable>> {
     let row = sqlx::query!(
         r#"select t.table_id, t.table_uuid,
-                  to_jsonb(v) -> 'properties' -> 'partition_retention' as property,
-                  coalesce(to_jsonb(t) ->> 'file_format', 'parquet') = 'parquet' as "is_parquet!"
+                  v.properties -> 'partition_retention'::text as property,
+                  coalesce(t.file_format, 'parquet') = 'parquet' as "is_parquet!"
            from hog_namespace n
-           join hog_table_version v
+           cross join (select null::text as file_format, null::jsonb as properties) as absent
+           join lateral (
+             select catalog_id, table_id, namespace_id, name, end_snapshot, properties
+             from hog_table_version) as v
              on v.catalog_id = n.catalog_id and v.namespace_id = n.namespace_id
             and v.name = $3 and v.end_snapshot is null
-           join hog_table t on t.catalog_id = v.catalog_id and t.table_id = v.table_id
+           join lateral (
+             select catalog_id, table_id, table_uuid, dropped_snapshot, file_format
+             from hog_table) as t
+             on t.catalog_id = v.catalog_id and t.table_id = v.table_id
            where n.catalog_id = $1 and n.name = $2 and not n.dropped
              and t.dropped_snapshot is null"#,
         catalog_id,

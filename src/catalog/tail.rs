@@ -126,18 +126,20 @@ async fn run_or_prepare(
     let vector_tuples: Vec<i32> = write.vectors.iter().map(|vector| vector.tuple_no).collect();
     let statement = sqlx::query!(
         r#"with numbers as materialized (
-             select jsonb_object_agg((item ->> 'spec_id') || ' ' || (item -> 'tuple'), ordinal - 1)
-                    as by_tuple
-             from jsonb_array_elements($5) with ordinality as w (item, ordinal)
+             select pg_catalog.jsonb_object_agg(
+                      (item ->> 'spec_id'::text) || ' '::text || (item -> 'tuple'::text)::text,
+                      ordinal - 1) as by_tuple
+             from pg_catalog.jsonb_array_elements($5::jsonb) with ordinality as w (item, ordinal)
            ),
            late as materialized (
              select f.data_file_id, k.tuple_no::int as tuple_no
              from hog_data_file f
              cross join lateral (
-               select (select by_tuple from numbers) ->> (f.spec_id || ' ' ||
-                 (select jsonb_agg(jsonb_build_array(v.key_index, v.value) order by v.key_index)
+               select (select by_tuple from numbers) ->> (f.spec_id::text || ' '::text ||
+                 (select pg_catalog.jsonb_agg(pg_catalog.jsonb_build_array(v.key_index, v.value)
+                                              order by v.key_index)
                   from hog_file_partition_value v
-                  where v.catalog_id = f.catalog_id and v.data_file_id = f.data_file_id))
+                  where v.catalog_id = f.catalog_id and v.data_file_id = f.data_file_id)::text)
                  as tuple_no offset 0) as k
              where f.catalog_id = $1 and f.data_file_id >= $6 and f.table_id + 0 = $2
                and coalesce(f.end_snapshot, -1) = -1 and f.file_format = 'parquet'
@@ -170,13 +172,14 @@ async fn run_or_prepare(
            snapshot as (
              insert into hog_snapshot (catalog_id, snapshot_id, snapshot_time, schema_version,
                                        author, commit_message)
-             select $1, snapshot_id, clock_timestamp(), schema_version, $7, $8 from bumped
+             select $1, snapshot_id, pg_catalog.clock_timestamp(), schema_version, $7, $8
+             from bumped
              returning snapshot_id, snapshot_time, schema_version
            ),
            change as (
              insert into hog_snapshot_change (catalog_id, snapshot_id, kind, object_id)
              select $1, snapshot_id, kind, $2 from snapshot,
-               unnest(case when $13 then array['table_deleted_from', 'table_altered']
+               pg_catalog.unnest(case when $13 then array['table_deleted_from', 'table_altered']
                            else array['table_deleted_from'] end) as kind
            ),
            -- The snapshot is asked for by itself: joined, it would be copied for every file.
@@ -195,11 +198,11 @@ async fn run_or_prepare(
                      as p (delete_file_id, data_file_id, tuple_no)
                    union all
                    select d.delete_file_id, d.data_file_id,
-                          ($4::int[])[width_bucket(d.data_file_id, $3::bigint[])]
+                          ($4::int[])[pg_catalog.width_bucket(d.data_file_id, $3::bigint[])]
                    from hog_delete_file d
                    where d.catalog_id = $1 and d.delete_file_id >= $17
                      and coalesce(d.end_snapshot, -1) = -1
-                     and ($3::bigint[])[width_bucket(d.data_file_id, $3::bigint[])]
+                     and ($3::bigint[])[pg_catalog.width_bucket(d.data_file_id, $3::bigint[])]
                          = d.data_file_id
                    union all
                    select d.delete_file_id, l.data_file_id, l.tuple_no
@@ -225,23 +228,27 @@ async fn run_or_prepare(
              returning v.tuple_no
            ),
            per_tuple as (
-             select tuple_no, sum(files)::bigint as files, sum(delete_files)::bigint as delete_files,
-                    sum(records)::bigint as records, sum(bytes)::bigint as bytes
-             from (select tuple_no, count(*) as files, 0 as delete_files,
-                          sum(record_count) as records, sum(file_size_bytes) as bytes
+             select tuple_no, pg_catalog.sum(files)::bigint as files,
+                    pg_catalog.sum(delete_files)::bigint as delete_files,
+                    pg_catalog.sum(records)::bigint as records,
+                    pg_catalog.sum(bytes)::bigint as bytes
+             from (select tuple_no, pg_catalog.count(*) as files, 0 as delete_files,
+                          pg_catalog.sum(record_count) as records,
+                          pg_catalog.sum(file_size_bytes) as bytes
                    from ended group by tuple_no
                    union all
-                   select tuple_no, 0, count(*), 0, 0 from ended_vectors group by tuple_no) as parts
+                   select tuple_no, 0, pg_catalog.count(*), 0, 0 from ended_vectors
+                   group by tuple_no) as parts
              group by tuple_no
            ),
            totals as (
-             select coalesce(sum(files), 0)::bigint as files,
-                    coalesce(sum(delete_files), 0)::bigint as delete_files,
-                    coalesce(sum(records), 0)::bigint as records,
-                    coalesce(sum(bytes), 0)::bigint as bytes,
-                    coalesce(jsonb_agg(jsonb_build_object(
-                      'spec_id', $5 -> p.tuple_no -> 'spec_id',
-                      'tuple', $5 -> p.tuple_no -> 'tuple', 'files', p.files,
+             select coalesce(pg_catalog.sum(files), 0)::bigint as files,
+                    coalesce(pg_catalog.sum(delete_files), 0)::bigint as delete_files,
+                    coalesce(pg_catalog.sum(records), 0)::bigint as records,
+                    coalesce(pg_catalog.sum(bytes), 0)::bigint as bytes,
+                    coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+                      'spec_id', $5::jsonb -> p.tuple_no -> 'spec_id'::text,
+                      'tuple', $5::jsonb -> p.tuple_no -> 'tuple'::text, 'files', p.files,
                       'delete_files', p.delete_files, 'records', p.records, 'bytes', p.bytes)
                       order by p.tuple_no), '[]') as partitions
              from per_tuple p

@@ -57,8 +57,8 @@ pub async fn have_more_entries(
     most: i64,
 ) -> sqlx::Result<bool> {
     let entries = sqlx::query_scalar!(
-        r#"select count(*) as "entries!" from (
-             select from unnest($3::text[]) as t (value)
+        r#"select pg_catalog.count(*) as "entries!" from (
+             select from pg_catalog.unnest($3::text[]) as t (value)
              cross join lateral (
                select from hog_file_partition_value v
                where v.catalog_id = $1 and v.key_index = $2 and v.value = t.value
@@ -122,8 +122,8 @@ pub async fn files_with_texts(
                order by v.data_file_id limit $6) as e
            ),
            unfinished as (
-             select text_no, max(data_file_id) as last_id from entries
-             group by text_no having count(*) >= $6
+             select text_no, pg_catalog.max(data_file_id) as last_id from entries
+             group by text_no having pg_catalog.count(*) >= $6
            )
            select text_no, last_id, null::bigint as data_file_id, null::bigint as spec_id,
                   null::bigint as record_count, null::bigint as file_size_bytes,
@@ -144,8 +144,8 @@ pub async fn files_with_texts(
              from hog_data_file
              where catalog_id = $1 and data_file_id = e.data_file_id offset 0) as f
            cross join lateral (
-             select array_agg(v.key_index order by v.key_index) as keys,
-                    array_agg(v.value order by v.key_index) as "values"
+             select pg_catalog.array_agg(v.key_index order by v.key_index) as keys,
+                    pg_catalog.array_agg(v.value order by v.key_index) as "values"
              from hog_file_partition_value v
              where v.catalog_id = $1 and v.data_file_id = f.data_file_id) as t
            where f.table_id = $2 and f.end_snapshot is null"#,

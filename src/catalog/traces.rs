@@ -178,7 +178,8 @@ pub async fn without_rows(
     snapshot_ids: &[i64],
 ) -> sqlx::Result<Vec<i64>> {
     sqlx::query_scalar!(
-        r#"select s.snapshot_id as "snapshot_id!" from unnest($2::bigint[]) as s (snapshot_id)
+        r#"select s.snapshot_id as "snapshot_id!"
+           from pg_catalog.unnest($2::bigint[]) as s (snapshot_id)
            where not exists (select from hog_data_file f
                              where f.catalog_id = $1 and f.end_snapshot = s.snapshot_id)"#,
         catalog_id,

@@ -57,7 +57,8 @@ pub async fn walk(
              limit $5
            ),
            marked as (
-             select *, lead(data_file_id) over (order by row_id_start, data_file_id) is null as is_last
+             select *, pg_catalog.lead(data_file_id) over (order by row_id_start, data_file_id)
+                       is null as is_last
              from piece
            )
            select p.row_id_start as "row_id_start!", p.data_file_id as "data_file_id!",
@@ -72,8 +73,8 @@ pub async fn walk(
                           where d.end_snapshot is null) as "has_vector!"
            from marked p
            cross join lateral (
-             select array_agg(v.key_index order by v.key_index) as keys,
-                    array_agg(v.value order by v.key_index) as "values"
+             select pg_catalog.array_agg(v.key_index order by v.key_index) as keys,
+                    pg_catalog.array_agg(v.value order by v.key_index) as "values"
              from hog_file_partition_value v
              where v.catalog_id = $1 and v.data_file_id = p.data_file_id) as t
            where p.end_snapshot is null or p.is_last"#,
@@ -137,8 +138,8 @@ pub async fn live_since(
                  order by begin_snapshot
                  limit $4) as f
            cross join lateral (
-             select array_agg(v.key_index order by v.key_index) as keys,
-                    array_agg(v.value order by v.key_index) as "values"
+             select pg_catalog.array_agg(v.key_index order by v.key_index) as keys,
+                    pg_catalog.array_agg(v.value order by v.key_index) as "values"
              from hog_file_partition_value v
              where v.catalog_id = $1 and v.data_file_id = f.data_file_id) as t"#,
         catalog_id,
@@ -174,8 +175,8 @@ pub async fn live_in_ids(
                           where d.end_snapshot is null) as "has_vector!"
            from hog_data_file f
            cross join lateral (
-             select array_agg(v.key_index order by v.key_index) as keys,
-                    array_agg(v.value order by v.key_index) as "values"
+             select pg_catalog.array_agg(v.key_index order by v.key_index) as keys,
+                    pg_catalog.array_agg(v.value order by v.key_index) as "values"
              from hog_file_partition_value v
              where v.catalog_id = $1 and v.data_file_id = f.data_file_id) as t
            where f.catalog_id = $1 and f.data_file_id >= $3 and f.data_file_id < $4

@@ -99,7 +99,7 @@ impl Rows {
     /// indexes; it answers one row. Ids that are no rows cost nothing.
     fn statement(&self, indexes: &[String]) -> String {
         let Rows { table, id, read, leaves } = self;
-        let mut looks = "select count(*) from rows_read".to_owned();
+        let mut looks = "select pg_catalog.count(*) from rows_read".to_owned();
         for leaf in leaves.iter().filter(|leaf| indexes.iter().any(|name| name == leaf.index)) {
             let Leaf { columns, of_row, is_shared, .. } = leaf;
             let ways: &[_] =
@@ -113,7 +113,7 @@ impl Rows {
                 // Writing to a String does not fail.
                 let _ = write!(
                     looks,
-                    " union all select count(*) from {rows} as r cross join lateral (\
+                    " union all select pg_catalog.count(*) from {rows} as r cross join lateral (\
                        select from {table} where catalog_id = $1 \
                        and ({columns}) {compared} ({of_row}) \
                        order by {ordered}{order} limit 1) as leaf"
@@ -122,9 +122,9 @@ impl Rows {
         }
         format!(
             "with rows_read as materialized (\
-               select f.* from unnest($2::bigint[]) as w (id) cross join lateral (\
+               select f.* from pg_catalog.unnest($2::bigint[]) as w (id) cross join lateral (\
                  select {read} from {table} where catalog_id = $1 and {id} = w.id offset 0) as f) \
-             select sum(count)::bigint from ({looks}) as all_looks"
+             select pg_catalog.sum(count)::bigint from ({looks}) as all_looks"
         )
     }
 }
@@ -140,8 +140,11 @@ pub async fn leaf_indexes(connection: &mut PgConnection) -> sqlx::Result<Vec<Str
         .map(|leaf| leaf.index.to_owned())
         .collect();
     sqlx::query_scalar!(
-        r#"select n.name as "name!" from unnest($1::text[]) as n (name)
-           join pg_index i on i.indexrelid = to_regclass(n.name) and i.indisvalid"#,
+        r#"select n.name as "name!" from pg_catalog.unnest($1::text[]) as n (name)
+           join pg_catalog.pg_index i on i.indexrelid = pg_catalog.to_regclass(n.name)::oid
+                                     and i.indisvalid
+           where i.indrelid in (pg_catalog.to_regclass('hog_data_file')::oid,
+                                pg_catalog.to_regclass('hog_delete_file')::oid)"#,
         &names
     )
     .fetch_all(connection)

@@ -112,14 +112,14 @@ pub async fn put(
         r#"insert into tailrace.policy (catalog_id, table_id, source, table_uuid, field,
                source_field_id, keep, keep_seconds, mode, fence, property_text, revision, updated_by)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-               nextval('tailrace.policy_revision'), $12)
+               pg_catalog.nextval('tailrace.policy_revision'), $12)
            on conflict (catalog_id, table_id, source) do update set
                table_uuid = excluded.table_uuid, field = excluded.field,
                source_field_id = excluded.source_field_id, keep = excluded.keep,
                keep_seconds = excluded.keep_seconds, mode = excluded.mode,
                fence = excluded.fence,
                property_text = excluded.property_text, problem = null,
-               revision = excluded.revision, updated_at = clock_timestamp(),
+               revision = excluded.revision, updated_at = pg_catalog.clock_timestamp(),
                updated_by = excluded.updated_by
            returning revision"#,
         table.catalog_id,
@@ -152,7 +152,8 @@ pub async fn note_problem(
     lock_rows(&mut transaction, table).await?;
     sqlx::query!(
         r#"update tailrace.policy set problem = $4,
-               revision = nextval('tailrace.policy_revision'), updated_at = clock_timestamp()
+               revision = pg_catalog.nextval('tailrace.policy_revision'),
+               updated_at = pg_catalog.clock_timestamp()
            where catalog_id = $1 and table_id = $2 and table_uuid = $3
              and source = 'property' and problem is distinct from $4"#,
         table.catalog_id,

@@ -27,8 +27,9 @@ pub async fn overdue(
            join tailrace.sweep_state s
              on s.catalog_id = $1 and s.table_id = p.table_id
             and s.table_uuid = p.table_uuid and s.policy_revision = p.revision
-           cross join lateral (select case when min(expired_through) between '0001-01-01' and '9999-12-31'
-                                   then min(expired_through) end as through
+           cross join lateral (select case when pg_catalog.min(expired_through)
+                                             between '0001-01-01' and '9999-12-31'
+                                   then pg_catalog.min(expired_through) end as through
                                from tailrace.sweep_cursor
                                where catalog_id = $1 and table_id = p.table_id) as c"#,
         catalog_id

@@ -57,9 +57,12 @@ impl<'a> Probe<'a> {
             return Err(Stop::OutOfBudget);
         }
         let limit = rest.max(SHORTEST).as_millis().to_string();
-        sqlx::query_scalar!(r#"select set_config('statement_timeout', $1, true) as "set!""#, limit)
-            .fetch_one(&mut *self.connection)
-            .await?;
+        sqlx::query_scalar!(
+            r#"select pg_catalog.set_config('statement_timeout', $1, true) as "set!""#,
+            limit
+        )
+        .fetch_one(&mut *self.connection)
+        .await?;
         Ok(self.connection)
     }
 

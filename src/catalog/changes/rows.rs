@@ -67,11 +67,12 @@ pub async fn data_files(
                   f.spec_id,
                   case when v.is_whole then v.texts end
                     as "partition_values: Vec<Option<String>>"
-           from unnest($2::bigint[]) with ordinality as wanted (id, place)
+           from pg_catalog.unnest($2::bigint[]) with ordinality as wanted (id, place)
            join hog_data_file f on f.catalog_id = $1 and f.data_file_id = wanted.id
            cross join lateral (
-             select array_agg(value order by key_index) as texts,
-                    min(key_index) = 0 and max(key_index) = count(*) - 1 as is_whole
+             select pg_catalog.array_agg(value order by key_index) as texts,
+                    pg_catalog.min(key_index) = 0
+                      and pg_catalog.max(key_index) = pg_catalog.count(*) - 1 as is_whole
              from hog_file_partition_value
              where catalog_id = f.catalog_id and data_file_id = f.data_file_id) as v
            order by wanted.place"#,
@@ -92,7 +93,7 @@ pub async fn delete_files(
         DeleteFile,
         r#"select d.delete_file_id, d.data_file_id, d.path, d.file_format, d.delete_count,
                   d.file_size_bytes, d.begin_snapshot
-           from unnest($2::bigint[]) with ordinality as wanted (id, place)
+           from pg_catalog.unnest($2::bigint[]) with ordinality as wanted (id, place)
            join hog_delete_file d on d.catalog_id = $1 and d.delete_file_id = wanted.id
            order by wanted.place"#,
         catalog_id,

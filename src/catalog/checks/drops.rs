@@ -93,10 +93,10 @@ pub async fn changes_of(
     let rows = sqlx::query!(
         r#"select c.kinds as "kinds: Vec<String>", c.objects as "objects: Vec<i64>",
                   s.there is not null as "exists!"
-           from unnest($2::bigint[]) with ordinality as w (snapshot_id, ordinal)
+           from pg_catalog.unnest($2::bigint[]) with ordinality as w (snapshot_id, ordinal)
            cross join lateral (
-             select array_agg(kind order by kind, object_id) as kinds,
-                    array_agg(object_id order by kind, object_id) as objects
+             select pg_catalog.array_agg(kind order by kind, object_id) as kinds,
+                    pg_catalog.array_agg(object_id order by kind, object_id) as objects
              from hog_snapshot_change
              where catalog_id = $1 and snapshot_id = w.snapshot_id) as c
            -- One descent for each: as a condition it would be hashed, from all of the snapshots.
@@ -126,9 +126,11 @@ pub async fn changes_of(
 /// Whether this server has hog_data_file_ended, which came with V19; without it nothing finds the
 /// files that a snapshot ended but a read of all of them.
 pub async fn has_ended_index(connection: &mut PgConnection) -> sqlx::Result<bool> {
-    sqlx::query_scalar!(r#"select to_regclass('hog_data_file_ended') is not null as "there!""#)
-        .fetch_one(connection)
-        .await
+    sqlx::query_scalar!(
+        r#"select pg_catalog.to_regclass('hog_data_file_ended') is not null as "there!""#
+    )
+    .fetch_one(connection)
+    .await
 }
 
 /// What a snapshot ended of one table.
@@ -152,13 +154,15 @@ pub async fn ended_in(
     let rows = sqlx::query!(
         r#"select w.snapshot_id as "snapshot_id!", e.table_id as "table_id!", e.files as "files!",
                   e.delete_files as "delete_files!", e.records as "records!", e.bytes as "bytes!"
-           from unnest($2::bigint[]) as w (snapshot_id)
+           from pg_catalog.unnest($2::bigint[]) as w (snapshot_id)
            cross join lateral (
-             select f.table_id, count(*) as files, sum(v.vectors)::bigint as delete_files,
-                    sum(f.record_count)::bigint as records, sum(f.file_size_bytes)::bigint as bytes
+             select f.table_id, pg_catalog.count(*) as files,
+                    pg_catalog.sum(v.vectors)::bigint as delete_files,
+                    pg_catalog.sum(f.record_count)::bigint as records,
+                    pg_catalog.sum(f.file_size_bytes)::bigint as bytes
              from hog_data_file f
              cross join lateral (
-               select count(*) as vectors from hog_delete_file d
+               select pg_catalog.count(*) as vectors from hog_delete_file d
                where d.catalog_id = $1 and d.data_file_id = f.data_file_id
                  and d.end_snapshot = w.snapshot_id) as v
              where f.catalog_id = $1 and f.end_snapshot = w.snapshot_id
@@ -193,7 +197,7 @@ pub async fn live_before(
     most: i64,
 ) -> sqlx::Result<(i64, Vec<i64>)> {
     let rows = sqlx::query!(
-        r#"select data_file_id, count(*) over () as "files!" from hog_data_file
+        r#"select data_file_id, pg_catalog.count(*) over () as "files!" from hog_data_file
            where catalog_id = $1 and table_id = $2 and end_snapshot is null and begin_snapshot < $3
            order by begin_snapshot, data_file_id limit $4"#,
         catalog_id,

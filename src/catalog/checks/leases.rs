@@ -16,8 +16,8 @@ pub struct LeaseTables {
 pub async fn lease_tables(connection: &mut PgConnection) -> sqlx::Result<LeaseTables> {
     sqlx::query_as!(
         LeaseTables,
-        r#"select to_regclass('hog_compaction_claim') is not null as "claims!",
-                  to_regclass('tailrace.claimant') is not null as "claimants!""#
+        r#"select pg_catalog.to_regclass('hog_compaction_claim') is not null as "claims!",
+                  pg_catalog.to_regclass('tailrace.claimant') is not null as "claimants!""#
     )
     .fetch_one(connection)
     .await
@@ -46,7 +46,8 @@ pub async fn leases(
     most: i64,
 ) -> sqlx::Result<Vec<Lease>> {
     // Not checked at compile time: older servers, and older schemas of ours, lack a table.
-    let statement = "select c.table_id, c.group_key, cardinality(c.input_file_ids) as files, \
+    let statement = "select c.table_id, c.group_key, \
+               pg_catalog.cardinality(c.input_file_ids) as files, \
                greatest(c.claimed_at, '0001-01-01') as claimed_at, \
                greatest(least(c.expires_at, '9999-12-31'), '0001-01-01') as expires_at \
         from hog_compaction_claim c \

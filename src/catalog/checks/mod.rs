@@ -35,7 +35,7 @@ pub async fn catalog_state(
         r#"select last_snapshot_id as head, earliest_snapshot_id as floor,
                   case when earliest_snapshot_time between '0001-01-01' and '9999-12-31'
                     then earliest_snapshot_time end as floor_time,
-                  clock_timestamp() as "now!"
+                  pg_catalog.clock_timestamp() as "now!"
            from hog_catalog where catalog_id = $1"#,
         catalog_id
     )
@@ -64,7 +64,7 @@ pub async fn begins(
         Begin,
         r#"select f.data_file_id as "data_file_id!", f.begin_snapshot as "begin_snapshot!",
                   s.snapshot_time as "at?"
-           from unnest($2::bigint[]) as wanted (data_file_id)
+           from pg_catalog.unnest($2::bigint[]) as wanted (data_file_id)
            cross join lateral (
              select data_file_id, begin_snapshot from hog_data_file
              where catalog_id = $1 and data_file_id = wanted.data_file_id offset 0) as f

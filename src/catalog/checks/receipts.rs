@@ -68,7 +68,7 @@ pub async fn compared_receipts(
 /// When the oldest drop of our history was made, over all catalogs: whatever was made after it has
 /// not been purged for its age.
 pub async fn oldest_drop(connection: &mut PgConnection) -> sqlx::Result<Option<DateTime<Utc>>> {
-    sqlx::query_scalar!("select min(dropped_at) from tailrace.drop_history")
+    sqlx::query_scalar!("select pg_catalog.min(dropped_at) from tailrace.drop_history")
         .fetch_one(connection)
         .await
 }

@@ -21,8 +21,9 @@ pub struct LeftPolicy {
 
 /// Every such policy of a catalog. The property counts as a policy of the successor.
 ///
-/// Reads the catalog's rows of tables, not of files. `replaced_table_id` and `properties` are read
-/// through `to_jsonb`: servers before V14 and V11 lack them, and then nothing is found.
+/// Reads the catalog's rows of tables, not of files. Servers before V14 lack `replaced_table_id` and
+/// those before V11 `properties`: both are read as [`crate::catalog`] says, and without the first
+/// nothing is found.
 pub async fn left_policies(
     connection: &mut PgConnection,
     catalog_id: i64,
@@ -30,9 +31,11 @@ pub async fn left_policies(
     sqlx::query_as!(
         LeftPolicy,
         r#"with recursive replaced as materialized (
-             select (to_jsonb(t) ->> 'replaced_table_id')::bigint as old_id, t.table_id as new_id
-             from hog_table t
-             where t.catalog_id = $1 and to_jsonb(t) ->> 'replaced_table_id' is not null
+             select t.replaced_table_id as old_id, t.table_id as new_id
+             from (select null::bigint as replaced_table_id) as absent
+             cross join lateral (
+               select catalog_id, table_id, replaced_table_id from hog_table) as t
+             where t.catalog_id = $1 and t.replaced_table_id is not null
            ),
            chain as (
              select p.table_id as old_table_id, p.source, r.new_id
@@ -49,15 +52,18 @@ pub async fn left_policies(
                   c.old_table_id as "old_table_id!", t.table_id as "table_id!",
                   n.name as "namespace!", v.name as "table!", p.field as "field!", p.keep as "keep!"
            from chain c
+           cross join (select null::jsonb as properties) as absent
            join tailrace.policy p
              on p.catalog_id = $1 and p.table_id = c.old_table_id and p.source = c.source
            join hog_table t on t.catalog_id = $1 and t.table_id = c.new_id
                            and t.dropped_snapshot is null
-           join hog_table_version v on v.catalog_id = $1 and v.table_id = t.table_id
-                                   and v.end_snapshot is null
+           join lateral (
+             select catalog_id, table_id, namespace_id, name, end_snapshot, properties
+             from hog_table_version) as v
+             on v.catalog_id = $1 and v.table_id = t.table_id and v.end_snapshot is null
            join hog_namespace n on n.catalog_id = $1 and n.namespace_id = v.namespace_id
                                and not n.dropped
-           where not coalesce(to_jsonb(v) -> 'properties' ? 'partition_retention', false)
+           where not coalesce(v.properties ? 'partition_retention'::text, false)
              and not exists (select from tailrace.policy s
                              where s.catalog_id = $1 and s.table_id = t.table_id
                                and s.table_uuid = t.table_uuid)

@@ -11,7 +11,7 @@ pub async fn snapshots_between(
     through: i64,
 ) -> sqlx::Result<i64> {
     sqlx::query_scalar!(
-        r#"select count(*) as "snapshots!" from hog_snapshot
+        r#"select pg_catalog.count(*) as "snapshots!" from hog_snapshot
            where catalog_id = $1 and snapshot_id between $2 and $3"#,
         catalog_id,
         from,
@@ -31,7 +31,7 @@ pub async fn missing_snapshots(
     most: i64,
 ) -> sqlx::Result<Vec<i64>> {
     sqlx::query_scalar!(
-        r#"select id as "id!" from generate_series($3::bigint, $2::bigint, -1) as id
+        r#"select id as "id!" from pg_catalog.generate_series($3::bigint, $2::bigint, -1) as id
            where not exists (select from hog_snapshot
                              where catalog_id = $1 and snapshot_id = id)
            limit $4"#,

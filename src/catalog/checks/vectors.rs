@@ -36,7 +36,8 @@ pub async fn left_vectors(
              order by data_file_id limit $3
            ),
            marked as (
-             select *, lead(data_file_id) over (order by data_file_id) is null as is_last from piece
+             select *, pg_catalog.lead(data_file_id) over (order by data_file_id) is null as is_last
+             from piece
            )
            select p.data_file_id as "data_file_id!", p.delete_file_id as "delete_file_id!",
                   p.table_id as "table_id!", p.is_last as "is_last!",

@@ -43,10 +43,10 @@ pub async fn by_leads(
         // it stands outside, or the planner, without statistics, would read all live files of the
         // catalog for each value. An array per file costs less than an aggregate of its rows.
         let mut rows = sqlx::query!(
-            r#"select l.ordinal as "value_no!", cardinality(e.ids) as "entries!",
-                      e.ids[cardinality(e.ids)] as last_id, f.data_file_id as "data_file_id?",
-                      f.spec_id as "spec_id?", f.record_count as "record_count?",
-                      f.file_size_bytes as "file_size_bytes?", f.has_vector as "has_vector?",
+            r#"select l.ordinal as "value_no!", pg_catalog.cardinality(e.ids) as "entries!",
+                      e.ids[pg_catalog.cardinality(e.ids)] as last_id,
+                      f.data_file_id as "data_file_id?", f.spec_id as "spec_id?",
+                      f.record_count as "record_count?", f.file_size_bytes as "file_size_bytes?", f.has_vector as "has_vector?",
                       f.texts as "texts?"
                from unnest($3::int[], $4::text[], $5::bigint[]) with ordinality
                       as l (key_index, value, from_id, ordinal)
@@ -74,12 +74,12 @@ pub async fn by_leads(
                                   where catalog_id = d.catalog_id
                                     and data_file_id = d.data_file_id offset 0) as x
                                 where x.end_snapshot is null) as has_vector,
-                        array(select a.key_index || coalesce(':' || a.value, '')
+                        array(select a.key_index::text || coalesce(':'::text || a.value, '')
                               from hog_file_partition_value a
                               where a.catalog_id = d.catalog_id
                                 and a.data_file_id = d.data_file_id
                               order by a.key_index) as texts
-                 from unnest(e.ids) as i (id)
+                 from pg_catalog.unnest(e.ids) as i (id)
                  cross join lateral (
                    select catalog_id, table_id, data_file_id, end_snapshot, spec_id, record_count,
                           file_size_bytes

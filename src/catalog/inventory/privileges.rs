@@ -39,7 +39,7 @@ impl Privileges {
 pub async fn privileges(connection: &mut PgConnection, schema: &str) -> sqlx::Result<Privileges> {
     let role = sqlx::query!(
         r#"select current_user::text as "name!",
-                  array_remove(array[
+                  pg_catalog.array_remove(array[
                     case when rolsuper then 'superuser' end,
                     case when rolcreaterole then 'createrole' end,
                     case when rolcreatedb then 'createdb' end,
@@ -52,7 +52,7 @@ pub async fn privileges(connection: &mut PgConnection, schema: &str) -> sqlx::Re
     .await?;
     let usable_schemas = sqlx::query_scalar!(
         r#"select nspname::text as "name!" from pg_catalog.pg_namespace
-           where nspname in ($1, 'tailrace') and has_schema_privilege(oid, 'USAGE')"#,
+           where nspname in ($1, 'tailrace') and pg_catalog.has_schema_privilege(oid, 'USAGE')"#,
         schema
     )
     .fetch_all(&mut *connection)
@@ -66,29 +66,32 @@ pub async fn privileges(connection: &mut PgConnection, schema: &str) -> sqlx::Re
              from pg_catalog.pg_class c
              join pg_catalog.pg_namespace n on n.oid = c.relnamespace
              where c.relkind in ('r', 'p', 'S')
-               and (n.nspname = $1 and c.relname like 'hog\_%' or n.nspname = 'tailrace'))
+               and (n.nspname = $1 and c.relname like 'hog\_%'::text or n.nspname = 'tailrace'))
            select schema as "schema!", name as "name!", is_owned as "is_owned!",
                   null::text as privilege, null::text as "column"
            from relations
            union all
            select schema, name, is_owned, p.privilege, null
            from relations r
-           cross join unnest(array['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE',
+           cross join pg_catalog.unnest(array['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE',
                                    'REFERENCES', 'TRIGGER']) as p (privilege)
-           where case when r.relkind <> 'S' then has_table_privilege(r.oid, p.privilege) end
+           where case when r.relkind <> 'S'
+                   then pg_catalog.has_table_privilege(r.oid, p.privilege) end
            union all
            select schema, name, is_owned, 'USAGE', null
            from relations r
-           where case when r.relkind = 'S' then has_sequence_privilege(r.oid, 'USAGE') end
+           where case when r.relkind = 'S'
+                   then pg_catalog.has_sequence_privilege(r.oid, 'USAGE') end
            union all
            select schema, name, is_owned, p.privilege, a.attname::text
            from relations r
            join pg_catalog.pg_attribute a
              on a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped
-           cross join unnest(array['SELECT', 'INSERT', 'UPDATE', 'REFERENCES']) as p (privilege)
+           cross join pg_catalog.unnest(array['SELECT', 'INSERT', 'UPDATE', 'REFERENCES'])
+                        as p (privilege)
            where case when r.relkind <> 'S' then
-                   has_column_privilege(r.oid, a.attnum, p.privilege)
-                   and not has_table_privilege(r.oid, p.privilege) end"#,
+                   pg_catalog.has_column_privilege(r.oid, a.attnum, p.privilege)
+                   and not pg_catalog.has_table_privilege(r.oid, p.privilege) end"#,
         schema
     )
     .fetch_all(connection)

@@ -27,7 +27,7 @@ pub async fn retention(
 ) -> sqlx::Result<Option<Retention>> {
     sqlx::query_as!(
         Retention,
-        r#"select clock_timestamp() as "now!", c.snapshot_retention_seconds as seconds,
+        r#"select pg_catalog.clock_timestamp() as "now!", c.snapshot_retention_seconds as seconds,
                   c.consumer_floor, c.earliest_snapshot_id as floor, c.last_snapshot_id as head,
                   (select s.snapshot_time from hog_snapshot s
                    where s.catalog_id = $1 and s.snapshot_id >= c.earliest_snapshot_id
@@ -64,8 +64,9 @@ pub async fn drained_of_late(
 ) -> sqlx::Result<Drained> {
     sqlx::query_as!(
         Drained,
-        r#"select count(*) as "rows!",
-                  coalesce(extract(epoch from clock_timestamp() - min(drained_at)), 0)::float8
+        r#"select pg_catalog.count(*) as "rows!",
+                  coalesce(extract(epoch from
+                    pg_catalog.clock_timestamp() - pg_catalog.min(drained_at)), 0)::float8
                     as "seconds!"
            from (select catalog_id, drained_at from hog_file_removal
                  where removal_id < coalesce(
@@ -73,7 +74,8 @@ pub async fn drained_of_late(
                     where catalog_id between $1 and $1 and drained_at is null
                     order by catalog_id, removal_id limit 1), 9223372036854775807)
                  order by removal_id desc limit $2) as below
-           where catalog_id = $1 and drained_at > clock_timestamp() - interval '1 hour'"#,
+           where catalog_id = $1
+             and drained_at > pg_catalog.clock_timestamp() - interval '1 hour'"#,
         catalog_id,
         DRAINED_LOOKED_AT
     )
@@ -103,13 +105,15 @@ pub async fn churn(
 ) -> sqlx::Result<Churn> {
     sqlx::query_as!(
         Churn,
-        r#"select count(*) as "snapshots!", count(*) filter (where author = $2) as "ours!",
-                  case when count(*) < $3 then 3600 else
-                    greatest(extract(epoch from clock_timestamp() - min(snapshot_time)), 1)
+        r#"select pg_catalog.count(*) as "snapshots!",
+                  pg_catalog.count(*) filter (where author = $2) as "ours!",
+                  case when pg_catalog.count(*) < $3 then 3600 else
+                    greatest(extract(epoch from
+                      pg_catalog.clock_timestamp() - pg_catalog.min(snapshot_time)), 1)
                   end::float8 as "seconds!"
            from (select snapshot_time, author from hog_snapshot where catalog_id = $1
                  order by snapshot_id desc limit $3) as newest
-           where snapshot_time > clock_timestamp() - interval '1 hour'"#,
+           where snapshot_time > pg_catalog.clock_timestamp() - interval '1 hour'"#,
         catalog_id,
         author,
         SNAPSHOTS_LOOKED_AT

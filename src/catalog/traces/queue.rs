@@ -15,11 +15,11 @@ pub async fn files_left(
 ) -> sqlx::Result<BTreeMap<i64, i64>> {
     let rows = sqlx::query!(
         r#"select s.snapshot_id as "snapshot_id!", (
-             select count(*) from (
+             select pg_catalog.count(*) from (
                select from hog_data_file f
                where f.catalog_id = $1 and f.end_snapshot = s.snapshot_id
                limit $3) as rows) as "files!"
-           from unnest($2::bigint[]) as s (snapshot_id)"#,
+           from pg_catalog.unnest($2::bigint[]) as s (snapshot_id)"#,
         catalog_id,
         snapshot_ids,
         ROWS_COUNTED
@@ -59,7 +59,8 @@ pub async fn queue(
     // A row is at or below a mark if it is below the next id: width_bucket's limits belong above.
     let limits: Vec<i64> = counts.keys().map(|mark| mark.saturating_add(1)).collect();
     let rows = sqlx::query!(
-        r#"select width_bucket(removal_id, $2::bigint[]) as "bucket!", count(*) as "rows!"
+        r#"select pg_catalog.width_bucket(removal_id, $2::bigint[]) as "bucket!",
+                  pg_catalog.count(*) as "rows!"
            from (select removal_id from hog_file_removal
                  where catalog_id = $1 and drained_at is null
                  order by removal_id limit $3) as first_rows

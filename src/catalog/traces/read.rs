@@ -111,7 +111,7 @@ pub async fn not_gone(
              where catalog_id = $1 and purged_seen_at is not null and gone_seen_at is null
              order by last_removal_id limit $2
            )
-           select count(*) as "drops!", min(dropped_at) as oldest
+           select pg_catalog.count(*) as "drops!", pg_catalog.min(dropped_at) as oldest
            from (select dropped_at from kept union all select dropped_at from queued) as open"#,
         catalog_id,
         COUNTED
@@ -172,7 +172,7 @@ pub async fn newest(
         }
         Some(tables) => {
             sqlx::query_scalar!(
-                r#"select h.snapshot_id from unnest($2::uuid[]) as t (table_uuid)
+                r#"select h.snapshot_id from pg_catalog.unnest($2::uuid[]) as t (table_uuid)
                    cross join lateral (
                      select snapshot_id from tailrace.drop_history
                      where catalog_id = $1 and table_uuid = t.table_uuid and snapshot_id < $3
@@ -239,9 +239,9 @@ pub async fn drops(
     let rows = sqlx::query!(
         r#"select h.snapshot_id, h.table_id, h.table_uuid, h.policy_revision, h.dropped_at,
                   h.files_ended, h.delete_files_ended, h.records, h.bytes,
-                  jsonb_path_query_array(h.partitions, '$[0 to 99]')
+                  pg_catalog.jsonb_path_query_array(h.partitions, '$[0 to 99]')
                     as "partitions!: Json<Vec<PartitionRow>>",
-                  jsonb_array_length(h.partitions)::bigint as "partitions_total!",
+                  pg_catalog.jsonb_array_length(h.partitions)::bigint as "partitions_total!",
                   h.purged_seen_at, h.last_removal_id, h.gone_seen_at, h.undone_seen_at,
                   (select s.snapshot_time from hog_snapshot s
                    where s.catalog_id = $1 and s.snapshot_id = h.snapshot_id - 1)

@@ -7,9 +7,11 @@ pub const ROWS: i64 = 100_000;
 
 /// Whether this server has hog_data_file_ended.
 pub async fn has_ended_index(connection: &mut PgConnection) -> sqlx::Result<bool> {
-    sqlx::query_scalar!(r#"select to_regclass('hog_data_file_ended') is not null as "there!""#)
-        .fetch_one(connection)
-        .await
+    sqlx::query_scalar!(
+        r#"select pg_catalog.to_regclass('hog_data_file_ended') is not null as "there!""#
+    )
+    .fetch_one(connection)
+    .await
 }
 
 /// How many files that ended in each of these snapshots still have a row, as far as the table's
@@ -36,12 +38,13 @@ pub async fn left(
         r#"with oldest as materialized (
              select end_snapshot from hog_data_file
              where catalog_id = $1 and table_id = $2
-               and begin_snapshot < (select max(s) from unnest($3::bigint[]) as s)
+               and begin_snapshot < (select pg_catalog.max(s)
+                                     from pg_catalog.unnest($3::bigint[]) as s)
              order by begin_snapshot limit $4
            )
-           select null::bigint as snapshot_id, count(*) as "files!" from oldest
+           select null::bigint as snapshot_id, pg_catalog.count(*) as "files!" from oldest
            union all
-           select end_snapshot, count(*) from oldest
+           select end_snapshot, pg_catalog.count(*) from oldest
            where end_snapshot = any ($3) group by end_snapshot"#,
         catalog_id,
         table_id,

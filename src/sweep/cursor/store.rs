@@ -36,9 +36,11 @@ pub async fn load(
                   c.skipped
            from tailrace.sweep_state s
            cross join lateral (
-             select array_agg(spec_id order by spec_id) as specs, min(files_below) as files_below,
-                    min(through_snapshot) as through_snapshot,
-                    min(expired_through) as expired_through, jsonb_agg(skipped) as skipped
+             select pg_catalog.array_agg(spec_id order by spec_id) as specs,
+                    pg_catalog.min(files_below) as files_below,
+                    pg_catalog.min(through_snapshot) as through_snapshot,
+                    pg_catalog.min(expired_through) as expired_through,
+                    pg_catalog.jsonb_agg(skipped) as skipped
              from tailrace.sweep_cursor c
              where c.catalog_id = s.catalog_id and c.table_id = s.table_id) as c
            where s.catalog_id = $1 and s.table_id = $2 and s.table_uuid = $3
@@ -142,7 +144,8 @@ pub async fn save(
            )
            insert into tailrace.sweep_cursor (catalog_id, table_id, spec_id, files_below,
                through_snapshot, expired_through, skipped)
-           select $1, $2, spec_id, $11, $12, $13, $14 from unnest($10::bigint[]) as spec_id
+           select $1, $2, spec_id, $11, $12, $13, $14
+           from pg_catalog.unnest($10::bigint[]) as spec_id
            on conflict (catalog_id, table_id, spec_id) do update
            set files_below = excluded.files_below, through_snapshot = excluded.through_snapshot,
                expired_through = excluded.expired_through, skipped = excluded.skipped"#,

@@ -27,7 +27,7 @@ const NAMES: [(&str, &str); 12] = [
     ("guards", "as \"ddl_since!\""),
     ("undone drops", "set undone_seen_at = $3"),
     ("drops without rows", "and f.end_snapshot = s.snapshot_id)"),
-    ("count live", "select count(*) as \"files!\" from hog_data_file"),
+    ("count live", "select pg_catalog.count(*) as \"files!\" from hog_data_file"),
 ];
 
 /// What every pass may do beside: look at what became of earlier drops, once for each.
