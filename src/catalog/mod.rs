@@ -38,6 +38,7 @@ pub mod guard;
 pub mod history;
 pub mod inventory;
 pub mod live_file;
+pub mod marks;
 pub mod purge;
 pub mod receipts;
 pub mod removals;

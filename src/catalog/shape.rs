@@ -1,11 +1,13 @@
 //! What a table looks like: its live columns and spec, and the book of every spec it ever had.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use sqlx::PgConnection;
 
-use crate::window::{SpecBook, SpecField};
+use crate::instant::UtcInstant;
+use crate::window::evidence::Mark;
+use crate::window::{SpecBook, SpecField, SpecPast};
 
 /// A live column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,65 +161,109 @@ pub async fn spec_book(
                   coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
                       'key_index', f.key_index, 'source_field_id', f.source_field_id,
                       'transform', f.transform, 'transform_param', f.transform_param)
-                    order by f.key_index) filter (where f.key_index is not null), '[]'
-                  ) as "fields!: sqlx::types::Json<Vec<FieldRow>>"
+                    order by f.key_index) filter (where f.key_index is not null), '[]')
+                    as "fields!: sqlx::types::Json<Vec<FieldRow>>",
+                  s.begin_snapshot = (select t.created_snapshot from hog_table t
+                                      where t.catalog_id = $1 and t.table_id = $2)
+                    as began_with_table,
+                  null::bigint as mark_row_id, null::bigint as watched_from,
+                  null::bigint as mark_snapshot, false as "is_trusted!"
            from hog_partition_spec s
-           left join hog_partition_field f using (catalog_id, table_id, spec_id)
+           left join hog_partition_field f
+             on f.catalog_id = s.catalog_id and f.table_id = s.table_id and f.spec_id = s.spec_id
            where s.catalog_id = $1 and s.table_id = $2
-           group by s.spec_id
-           union
-           select spec_id, fields from tailrace.spec_copy
-           where catalog_id = $1 and table_id = $2"#,
+           group by s.spec_id, s.begin_snapshot
+           union all
+           select c.spec_id, c.fields,
+                  c.begin_snapshot = (select t.created_snapshot from hog_table t
+                                      where t.catalog_id = $1 and t.table_id = $2),
+                  c.mark_row_id, c.watched_from, c.mark_snapshot, c.trusted_at is not null
+           from tailrace.spec_copy c
+           where c.catalog_id = $1 and c.table_id = $2"#,
         catalog_id,
         table_id
     )
     .fetch_all(&mut *connection)
     .await?;
-    let definitions = specs.into_iter().map(|row| {
-        (row.spec_id, row.fields.0.into_iter().map(SpecField::from).collect::<Vec<_>>())
-    });
+    let mut past: BTreeMap<i64, SpecPast> = BTreeMap::new();
+    let mut definitions = Vec::with_capacity(specs.len());
+    for row in specs {
+        let known = past.entry(row.spec_id).or_default();
+        known.began_with_table |= row.began_with_table.unwrap_or(false);
+        known.is_trusted |= row.is_trusted;
+        if row.mark_row_id.is_some() || row.watched_from.is_some() {
+            known.mark = Some(Mark {
+                row_id: row.mark_row_id,
+                watched_from: row.watched_from,
+                snapshot: row.mark_snapshot,
+            });
+        }
+        let fields = row.fields.0.into_iter().map(SpecField::from).collect::<Vec<_>>();
+        definitions.push((row.spec_id, fields));
+    }
     let mut book = SpecBook::of_definitions(definitions);
-    let types = sqlx::query!(
-        r#"select field_id as "field_id!", col_type as "col_type!" from hog_column
-           where catalog_id = $1 and table_id = $2
-           union
-           select field_id, col_type from tailrace.source_column_type
-           where catalog_id = $1 and table_id = $2"#,
+    book.past = past;
+    let columns = sqlx::query!(
+        r#"select field_id as "field_id!", col_type as "col_type!", name from (
+             select field_id, col_type, case when end_snapshot is null then name end as name
+             from hog_column where catalog_id = $1 and table_id = $2
+             union
+             select field_id, col_type, null from tailrace.source_column_type
+             where catalog_id = $1 and table_id = $2) as known"#,
         catalog_id,
         table_id
     )
     .fetch_all(connection)
     .await?;
-    let mut column_types: BTreeMap<i64, BTreeSet<String>> = BTreeMap::new();
-    for row in types {
-        column_types.entry(row.field_id).or_default().insert(row.col_type);
+    for row in columns {
+        book.column_types.entry(row.field_id).or_default().insert(row.col_type);
+        if let Some(name) = row.name {
+            book.column_names.insert(row.field_id, name);
+        }
     }
-    book.column_types = column_types;
     Ok(book)
 }
 
 /// Copies every spec of the catalog's tables, and the types of their source columns, that we
 /// have no copy of yet. Writes nothing where nothing is new.
 ///
-/// All tables that are not dropped, not only those with a policy: a policy that is set later must know the specs
-/// that the server has deleted by then.
-pub async fn copy_specs(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
+/// All tables that are not dropped, not only those with a policy: a policy that is set later must know
+/// the specs that the server has deleted by then. `seen_at` is noted as the time at which a new spec was
+/// seen: not before it was there. `None` stands for the database's time of this moment.
+pub async fn copy_specs(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    seen_at: Option<UtcInstant>,
+) -> sqlx::Result<()> {
     sqlx::query!(
-        r#"insert into tailrace.spec_copy (catalog_id, table_id, spec_id, fields)
-           select s.catalog_id, s.table_id, s.spec_id,
-                  coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
-                      'key_index', f.key_index, 'source_field_id', f.source_field_id,
-                      'transform', f.transform, 'transform_param', f.transform_param)
-                    order by f.key_index) filter (where f.key_index is not null), '[]')
-           from hog_partition_spec s
-           left join hog_partition_field f using (catalog_id, table_id, spec_id)
-           where s.catalog_id = $1
-             and not exists (select from hog_table t
-                             where t.catalog_id = s.catalog_id and t.table_id = s.table_id
-                               and t.dropped_snapshot is not null)
-           group by s.catalog_id, s.table_id, s.spec_id
-           on conflict do nothing"#,
-        catalog_id
+        r#"insert into tailrace.spec_copy (catalog_id, table_id, spec_id, fields, begin_snapshot,
+                                           copied_at, clock_epoch)
+           select q.catalog_id, q.table_id, q.spec_id, q.fields, q.begin_snapshot,
+                  coalesce($2, pg_catalog.clock_timestamp()), 0
+           from (
+             select s.catalog_id, s.table_id, s.spec_id, s.begin_snapshot,
+                    coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+                        'key_index', f.key_index, 'source_field_id', f.source_field_id,
+                        'transform', f.transform, 'transform_param', f.transform_param)
+                      order by f.key_index) filter (where f.key_index is not null), '[]') as fields
+             from hog_partition_spec s
+             left join hog_partition_field f
+               on f.catalog_id = s.catalog_id and f.table_id = s.table_id
+              and f.spec_id = s.spec_id
+             where s.catalog_id = $1
+               and not exists (select from hog_table t
+                               where t.catalog_id = s.catalog_id and t.table_id = s.table_id
+                                 and t.dropped_snapshot is not null)
+             group by s.catalog_id, s.table_id, s.spec_id, s.begin_snapshot) as q
+           where not exists (
+             select from tailrace.spec_copy k
+             where k.catalog_id = q.catalog_id and k.table_id = q.table_id
+               and k.spec_id = q.spec_id and k.fields = q.fields
+               and k.begin_snapshot is not null)
+           on conflict (catalog_id, table_id, spec_id, fields) do update
+           set begin_snapshot = excluded.begin_snapshot"#,
+        catalog_id,
+        seen_at.and_then(UtcInstant::to_chrono)
     )
     .execute(&mut *connection)
     .await?;

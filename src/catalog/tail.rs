@@ -7,6 +7,8 @@ use uuid::Uuid;
 use super::discovery::{Counts, TupleOfSpec, wanted};
 pub use super::history::{HistoryRow, history};
 use super::vectors::PlannedVector;
+use crate::instant::UtcInstant;
+use crate::window::evidence::BoundUnits;
 
 /// What a commit is to end.
 #[derive(Debug, Clone)]
@@ -24,6 +26,10 @@ pub struct DropWrite<'a> {
     /// Files with ids from here on are looked for again, under the lock: it is the id counter
     /// that was read before planning. `None` looks for no others.
     pub late_from: Option<i64>,
+    /// Indexes into `tuples`: of these no late file is ended.
+    pub without_late: &'a [i32],
+    /// What the column statistics of late files may say at the most.
+    pub late_bound: Option<LateBound>,
     /// The live vectors that planning found on the planned files.
     pub vectors: &'a [PlannedVector],
     /// Vectors with ids from here on are looked for again, under the lock: it is the id counter
@@ -44,6 +50,24 @@ pub struct DropWrite<'a> {
     pub drop_id: Uuid,
     /// The policy's revision, for our history.
     pub policy_revision: Option<i64>,
+}
+
+/// A late file stays if a row at its upper bound of a column may lie after a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LateBound {
+    /// The column.
+    pub field_id: i64,
+    /// How its bounds are read.
+    pub units: BoundUnits,
+    /// The time.
+    pub cutoff: UtcInstant,
+}
+
+impl LateBound {
+    fn cutoff_micros(self) -> i64 {
+        let micros = self.cutoff.nanos().div_euclid(1_000);
+        i64::try_from(micros).unwrap_or(if micros < 0 { i64::MIN } else { i64::MAX })
+    }
 }
 
 /// What the statement wrote.
@@ -67,7 +91,8 @@ pub struct Written {
 ///
 /// The candidates are the planned files, which cannot have changed their tuple, and the files of the
 /// same tuples that came after planning: these all have ids from `late_from` on, so the primary key
-/// finds them whatever the size of the table. With vectors it is the same: their ids come from the
+/// finds them whatever the size of the table. A late file that nobody has examined is ended only as
+/// far as `without_late` and `late_bound` say. With vectors it is the same: their ids come from the
 /// same counter, a planned file has the planned vector or one with an id from `vectors_from` on, and
 /// no file is asked for its vector under the lock but a late one.
 ///
@@ -105,6 +130,8 @@ pub async fn prepare_write(connection: &mut PgConnection) -> sqlx::Result<()> {
         late_from: None,
         vectors: &[],
         vectors_from: 0,
+        without_late: &[],
+        late_bound: None,
         author: "",
         message: "",
         whole_table: false,
@@ -130,6 +157,7 @@ async fn run_or_prepare(
                       (item ->> 'spec_id'::text) || ' '::text || (item -> 'tuple'::text)::text,
                       ordinal - 1) as by_tuple
              from pg_catalog.jsonb_array_elements($5::jsonb) with ordinality as w (item, ordinal)
+             where not (ordinal - 1)::int = any($18::int[])
            ),
            late as materialized (
              select f.data_file_id, k.tuple_no::int as tuple_no
@@ -143,7 +171,11 @@ async fn run_or_prepare(
                  as tuple_no offset 0) as k
              where f.catalog_id = $1 and f.data_file_id >= $6 and f.table_id + 0 = $2
                and coalesce(f.end_snapshot, -1) = -1 and f.file_format = 'parquet'
-               and k.tuple_no is not null
+               -- Statistics are looked up for files of the tuples alone.
+               and case when k.tuple_no is null then false
+                        when $19::bigint is null then true
+                        else coalesce(tailrace.latest_row(f.catalog_id, f.data_file_id, $19,
+                                                          $20, $21) <= $22, true) end
            ),
            candidates as materialized (
              select $1::bigint as catalog_id, $2::bigint as table_id, true as live,
@@ -280,7 +312,12 @@ async fn run_or_prepare(
         &vector_ids,
         &vector_files,
         &vector_tuples,
-        write.vectors_from
+        write.vectors_from,
+        write.without_late,
+        write.late_bound.map(|bound| bound.field_id),
+        write.late_bound.is_some_and(|bound| bound.units.micros),
+        write.late_bound.is_some_and(|bound| bound.units.nanos),
+        write.late_bound.map_or(i64::MAX, LateBound::cutoff_micros)
     );
     if only_prepare {
         connection.prepare(statement.sql()).await?;

@@ -229,6 +229,8 @@ impl Execution<'_> {
             planned: &plan.files,
             late_from: Some(plan.counter),
             vectors: &plan.vectors,
+            without_late: &[],
+            late_bound: None,
             vectors_from: plan.counter,
             author: self.author,
             message: self.message,

@@ -68,7 +68,7 @@ pub async fn set_policy(
     );
     let shape = table_shape(connection, identity.catalog_id, identity.table_id).await?;
     let source_field_id = expression.resolve(&shape)?;
-    copy_specs(connection, identity.catalog_id).await?;
+    copy_specs(connection, identity.catalog_id, None).await?;
     let before = store::rows(connection, &identity).await?.stored;
     let before = before.map(|row| row.policy()).transpose().map_err(anyhow::Error::msg)?;
     let mut policy = Policy {

@@ -15,6 +15,7 @@ use crate::catalog::clock::{self, Behind};
 use crate::catalog::connect::Database;
 use crate::catalog::deadline::within;
 use crate::catalog::failure::{in_words, is_away};
+use crate::catalog::marks::note_marks;
 use crate::catalog::shape::copy_specs;
 use crate::catalog::tables::{Catalog, LiveTable, live_tables};
 use crate::events;
@@ -190,7 +191,11 @@ async fn begin(
     context: &Context<'_>,
 ) -> sqlx::Result<Begun> {
     let connection = session.connection();
-    copy_specs(connection, catalog.catalog_id).await?;
+    // Of the moment in which they are read, not of the pass's beginning: what began since was not
+    // there before.
+    let (catalog_id, seen_at) = (catalog.catalog_id, context.now_by_clock());
+    copy_specs(connection, catalog_id, Some(seen_at)).await?;
+    note_marks(connection, catalog_id, context.now, context.settings.stale_writer_window).await?;
     let behind = clock::behind_newest_snapshot(connection, catalog.catalog_id)
         .await?
         .filter(|behind| behind.by > CLOCK_TOLERANCE);

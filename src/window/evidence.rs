@@ -29,6 +29,12 @@ pub struct Mark {
     pub snapshot: Option<i64>,
 }
 
+/// The lowest of some snapshots, by ascending id, that is known to have been made at or after a time:
+/// no later one may be dated before it, for then a clock went back, and the dates tell no order.
+pub fn first_late_snapshot(dated: &[(i64, UtcInstant)], after: UtcInstant) -> Option<i64> {
+    dated.iter().rev().take_while(|(_, at)| *at >= after).last().map(|(snapshot_id, _)| *snapshot_id)
+}
+
 /// Why the values of a tuple may be no times of the policy's column.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Doubt {

@@ -250,3 +250,6 @@ fn leaves_at(all: &[Readings], keep: Duration, now: UtcInstant) -> UtcInstant {
         .unwrap_or(last)
 }
 
+
+#[cfg(test)]
+mod tests;

@@ -24,6 +24,9 @@ fn book(specs: &[(i64, &[(i64, &str)])], types: &[(i64, &str)]) -> SpecBook {
                 .collect(),
         );
     }
+    // The first spec began with its table, as an ordinary one does.
+    let first = book.specs.keys().next().copied();
+    book.past.extend(first.map(|id| (id, SpecPast { began_with_table: true, ..SpecPast::default() })));
     for (field_id, col_type) in types {
         book.column_types.entry(*field_id).or_default().insert((*col_type).to_owned());
     }
@@ -46,6 +49,11 @@ fn judge_at(
 ) -> Verdict {
     Judge::new(book, Retention { source_field_id: COLUMN, keep, now })
         .judge(Some(spec), &tuple(values))
+}
+
+/// Expired beyond doubt.
+fn expired_at(range_end: UtcInstant) -> Verdict {
+    Verdict::Expired { range_end, doubt: Doubt::default() }
 }
 
 fn reason(verdict: Verdict) -> Option<KeptReason> {
@@ -96,7 +104,7 @@ fn a_value_leaves_when_the_end_of_its_range_is_keep_old() {
         for now in [leaves, leaves.plus_nanos(1_000)] {
             assert_eq!(
                 judged(now),
-                Verdict::Expired { range_end: leaves.minus(keep) },
+                expired_at(leaves.minus(keep)),
                 "{transform} {text}"
             );
         }
@@ -173,7 +181,7 @@ fn all_time_fields_on_the_column_must_agree() {
     );
     assert_eq!(
         judged(["680", "x", "20713"], "2026-10-02T00:00:00Z"),
-        Verdict::Expired { range_end: at("2026-10-01T00:00:00Z") }
+        expired_at(at("2026-10-01T00:00:00Z"))
     );
     // Another column's text is nothing to this policy; a bad text of its own column is.
     assert_eq!(
@@ -194,7 +202,7 @@ fn a_text_that_an_older_transform_reads_otherwise_waits_for_both() {
     );
     assert_eq!(
         judged(2, "680", "2026-10-02T00:00:00Z"),
-        Verdict::Expired { range_end: at("1971-11-13T00:00:00Z") }
+        expired_at(at("1971-11-13T00:00:00Z"))
     );
     // A real day is no month of this century: that reading starts after now, and is put aside.
     assert_eq!(reason(judged(2, "20713", "2026-09-19T00:00:00Z")), None);
@@ -204,54 +212,6 @@ fn a_text_that_an_older_transform_reads_otherwise_waits_for_both() {
         reason(judge_at(&back, DAY, at("2026-11-30T00:00:00Z"), 2, &[Some("20713")])),
         Some(KeptReason::Future)
     );
-}
-
-#[test]
-fn another_place_arity_or_column_makes_nothing_ambiguous() {
-    let now = at("2026-09-30T00:00:00Z");
-    for other in [
-        vec![(COLUMN, "month"), (OTHER, "day")],
-        vec![(OTHER, "month")],
-        vec![(COLUMN, "bucket")],
-        vec![(COLUMN, "day")],
-    ] {
-        let book = book(&[(1, &other), (2, &[(COLUMN, "day")])], &[]);
-        assert_eq!(reason(judge_at(&book, DAY, now, 2, &[Some("680")])), None, "{other:?}");
-    }
-    let elsewhere = book(
-        &[
-            (1, &[(OTHER, "identity"), (COLUMN, "month")]),
-            (2, &[(COLUMN, "day"), (OTHER, "identity")]),
-        ],
-        &[],
-    );
-    assert_eq!(reason(judge_at(&elsewhere, DAY, now, 2, &[Some("680"), None])), None);
-}
-
-/// `(bucket, day)` became `(day, bucket)`: what a stale writer stores in the day's place is a bucket.
-#[test]
-fn a_text_that_may_be_a_bucket_is_kept() {
-    let mut swapped = book(
-        &[(1, &[(OTHER, "bucket"), (COLUMN, "day")]), (2, &[(COLUMN, "day"), (OTHER, "bucket")])],
-        &[],
-    );
-    for fields in swapped.specs.values_mut() {
-        fields
-            .iter_mut()
-            .filter(|field| field.transform == "bucket")
-            .for_each(|field| field.transform_param = Some(16));
-    }
-    let judged =
-        |text| judge_at(&swapped, DAY, at("2026-11-30T00:00:00Z"), 2, &[Some(text), Some("20787")]);
-    for text in ["0", "5", "15"] {
-        assert_eq!(
-            judged(text),
-            Verdict::Kept { reason: KeptReason::AmbiguousSpec, leaves_at: None }
-        );
-    }
-    for text in ["16", "-1", "20713"] {
-        assert_eq!(reason(judged(text)), None, "{text}");
-    }
 }
 
 /// A server that gives a vanished spec's id to another spec: nobody can tell which of the two a

@@ -48,7 +48,7 @@ async fn a_spec_that_only_our_copy_knows_is_known() -> Result<()> {
     // Copied in time, it is checked as if the catalog still had it.
     let second = scene.table.evolve_spec(&[Field::bucket("kind", 8)]).await?;
     scene.table.append(vec![NewFile::of(["7"]), NewFile::of(["6"])]).await?;
-    copy_specs(&mut session, scene.catalog.catalog_id).await?;
+    copy_specs(&mut session, scene.catalog.catalog_id, None).await?;
     scene.table.evolve_spec(&[Field::day("at")]).await?;
     assert_eq!(scene.table.delete_vanished_specs().await?, (2, 0));
     let wrong = drop_of(vec![of_spec(second, [Some("8")])]);
