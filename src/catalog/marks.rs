@@ -126,18 +126,17 @@ pub async fn revoke_marks(
     let Some(due) = due.to_chrono() else { return Ok(()) };
     let (catalog_id, table_id) = (table.catalog_id, table.table_id);
     // Read after the files that show it were found, so that these are below.
-    let next_row_id = match may_read(connection).await?.table_stats {
-        true => {
-            sqlx::query_scalar!(
+    let next_row_id =
+        match may_read(connection).await?.table_stats {
+            true => sqlx::query_scalar!(
                 "select next_row_id from hog_table_stats where catalog_id = $1 and table_id = $2",
                 catalog_id,
                 table_id
             )
             .fetch_optional(&mut *connection)
-            .await?
-        }
-        false => None,
-    };
+            .await?,
+            false => None,
+        };
     sqlx::query!(
         r#"update tailrace.spec_copy
            set mark_row_id = null, mark_snapshot = null, mark_due = $4,

@@ -32,9 +32,13 @@ pub fn findings(held: &Privileges, schema: &str) -> Vec<Finding> {
     }
     // To a superuser nothing is refused, and nothing can be revoked.
     if !held.is_superuser() {
-        for purpose in
-            [Purpose::Passes, Purpose::ExplicitDropsAndFeed, Purpose::Shield, Purpose::Inspection]
-        {
+        for purpose in [
+            Purpose::Passes,
+            Purpose::Evidence,
+            Purpose::ExplicitDropsAndFeed,
+            Purpose::Shield,
+            Purpose::Inspection,
+        ] {
             findings.extend(missing(held, schema, purpose));
         }
         findings.extend(owned(held, schema));
@@ -57,6 +61,11 @@ fn missing(held: &Privileges, schema: &str, purpose: Purpose) -> Option<Finding>
     }
     let (level, why) = match purpose {
         Purpose::Passes => (Level::Problem, "passes or changes of policies fail without them"),
+        Purpose::Evidence => (
+            Level::Problem,
+            "without them partitions are dropped by their values alone, and those whose value is \
+             doubtful are kept",
+        ),
         _ => (Level::Note, "nothing else needs them"),
     };
     let what = format!(

@@ -73,7 +73,11 @@ pub struct LateRule {
 impl LateRule {
     /// What the write asks of late files' bounds; `None` for nothing.
     pub fn bound(&self) -> Option<LateBound> {
-        Some(LateBound { field_id: self.field_id?, units: self.rule.units, cutoff: self.rule.cutoff })
+        Some(LateBound {
+            field_id: self.field_id?,
+            units: self.rule.units,
+            cutoff: self.rule.cutoff,
+        })
     }
 }
 

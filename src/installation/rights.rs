@@ -7,6 +7,9 @@ use crate::catalog::connect::quote_identifier;
 pub enum Purpose {
     /// Policies and passes: without it nothing works as it should.
     Passes,
+    /// What proves that a file's partition values are what its spec says: without it doubtful values
+    /// are kept, and the others are not compared with column statistics.
+    Evidence,
     /// The explicit drop, truncate, and the feed of changes.
     ExplicitDropsAndFeed,
     /// The claims that keep compaction from files about to be dropped (`compaction.claims`).
@@ -20,6 +23,7 @@ impl Purpose {
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Passes => "policies and passes",
+            Self::Evidence => "checking partition values by column statistics and row order",
             Self::ExplicitDropsAndFeed => "explicit drops and the feed of changes",
             Self::Shield => "compaction.claims",
             Self::Inspection => "trace, doctor and debt",
@@ -180,10 +184,21 @@ const LIST: &[Listed] = &[
     (Purpose::Passes, &["USAGE"], &[], &[Object::Sequence(Whose::Ours, "policy_revision")]),
     (
         Purpose::Passes,
-        &["SELECT", "INSERT", "DELETE"],
-        &[],
-        &[ours("spec_copy"), ours("source_column_type")],
+        &["SELECT", "INSERT", "UPDATE", "DELETE"],
+        &[
+            "begin_snapshot",
+            "clock_epoch",
+            "mark_row_id",
+            "mark_snapshot",
+            "mark_due",
+            "watched_from",
+            "trusted_at",
+            "trusted_by",
+            "trust_reason",
+        ],
+        &[ours("spec_copy")],
     ),
+    (Purpose::Passes, &["SELECT", "INSERT", "DELETE"], &[], &[ours("source_column_type")]),
     (
         Purpose::Passes,
         &["SELECT", "INSERT", "UPDATE", "DELETE"],
@@ -191,6 +206,7 @@ const LIST: &[Listed] = &[
         &[ours("drop_history")],
     ),
     (Purpose::Passes, &["SELECT", "DELETE"], &[], &[ours("drop_receipt")]),
+    (Purpose::Evidence, &["SELECT"], &[], &[hog("hog_file_column_stats"), hog("hog_table_stats")]),
     (Purpose::ExplicitDropsAndFeed, &["SELECT"], &[], &[hog("hog_commit_receipt")]),
     (Purpose::ExplicitDropsAndFeed, &["INSERT"], &[], &[ours("drop_receipt")]),
     (

@@ -114,12 +114,7 @@ impl<'a> Enforcement<'a> {
             specs: dated.map(|(spec_id, _)| spec_id).collect(),
             claim: None,
             stayed: Stayed::default(),
-            evidence: Evidence::new(
-                lookup.table,
-                lookup.judge,
-                book,
-                context.settings.cross_check,
-            ),
+            evidence: Evidence::new(lookup.table, lookup.judge, book, context.settings.cross_check),
             withheld: HashMap::new(),
             cutoff,
             marks: Marks { files_below: 0, through_snapshot: 0 },

@@ -109,9 +109,9 @@ impl<'a> Evidence<'a> {
         let mut rest = tuples.into_iter().peekable();
         while rest.peek().is_some() {
             let (mut some, mut files) = (Vec::new(), 0);
-            while let Some(tuple) = rest.next_if(|tuple| {
-                some.is_empty() || files + tuple.ids.len() <= FILES_AT_HAND
-            }) {
+            while let Some(tuple) =
+                rest.next_if(|tuple| some.is_empty() || files + tuple.ids.len() <= FILES_AT_HAND)
+            {
                 files += tuple.ids.len();
                 some.push(tuple);
             }

@@ -138,7 +138,10 @@ mod tests {
             let domains = domains(transform, param, types);
             let has = |value: &&str| domains.iter().any(|domain| domain.has(value));
             assert!(can.iter().all(has), "{transform} {types:?} can {can:?}: {domains:?}");
-            assert!(!cannot.iter().any(has), "{transform} {types:?} cannot {cannot:?}: {domains:?}");
+            assert!(
+                !cannot.iter().any(has),
+                "{transform} {types:?} cannot {cannot:?}: {domains:?}"
+            );
         }
     }
 }

@@ -32,7 +32,12 @@ pub struct Mark {
 /// The lowest of some snapshots, by ascending id, that is known to have been made at or after a time:
 /// no later one may be dated before it, for then a clock went back, and the dates tell no order.
 pub fn first_late_snapshot(dated: &[(i64, UtcInstant)], after: UtcInstant) -> Option<i64> {
-    dated.iter().rev().take_while(|(_, at)| *at >= after).last().map(|(snapshot_id, _)| *snapshot_id)
+    dated
+        .iter()
+        .rev()
+        .take_while(|(_, at)| *at >= after)
+        .last()
+        .map(|(snapshot_id, _)| *snapshot_id)
 }
 
 /// Why the values of a tuple may be no times of the policy's column.
@@ -241,8 +246,9 @@ impl EvidenceRule {
             };
             if !files.iter().all(is_proven) {
                 // Where each file is dated by statistics or order, the latest of them says when.
-                let is_dated =
-                    |file: &FileEvidence| strict(file).is_some() || doubt.is_over_for(file, revoked);
+                let is_dated = |file: &FileEvidence| {
+                    strict(file).is_some() || doubt.is_over_for(file, revoked)
+                };
                 let latest = files.iter().filter_map(strict).max();
                 let leaves_at = latest.filter(|_| files.iter().all(is_dated));
                 return Weighed::Kept {
@@ -253,11 +259,9 @@ impl EvidenceRule {
             }
         }
         match later {
-            Some(_) if self.blocks_newer => Weighed::Kept {
-                reason: KeptReason::NewerRowsThanPartition,
-                leaves_at,
-                newest,
-            },
+            Some(_) if self.blocks_newer => {
+                Weighed::Kept { reason: KeptReason::NewerRowsThanPartition, leaves_at, newest }
+            }
             newest => Weighed::Expired { newest },
         }
     }

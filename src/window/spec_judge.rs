@@ -250,6 +250,5 @@ fn leaves_at(all: &[Readings], keep: Duration, now: UtcInstant) -> UtcInstant {
         .unwrap_or(last)
 }
 
-
 #[cfg(test)]
 mod tests;

@@ -26,7 +26,8 @@ fn book(specs: &[(i64, &[(i64, &str)])], types: &[(i64, &str)]) -> SpecBook {
     }
     // The first spec began with its table, as an ordinary one does.
     let first = book.specs.keys().next().copied();
-    book.past.extend(first.map(|id| (id, SpecPast { began_with_table: true, ..SpecPast::default() })));
+    book.past
+        .extend(first.map(|id| (id, SpecPast { began_with_table: true, ..SpecPast::default() })));
     for (field_id, col_type) in types {
         book.column_types.entry(*field_id).or_default().insert((*col_type).to_owned());
     }
@@ -102,11 +103,7 @@ fn a_value_leaves_when_the_end_of_its_range_is_keep_old() {
             "{transform} {text} a microsecond before"
         );
         for now in [leaves, leaves.plus_nanos(1_000)] {
-            assert_eq!(
-                judged(now),
-                expired_at(leaves.minus(keep)),
-                "{transform} {text}"
-            );
+            assert_eq!(judged(now), expired_at(leaves.minus(keep)), "{transform} {text}");
         }
     }
 }
@@ -200,10 +197,7 @@ fn a_text_that_an_older_transform_reads_otherwise_waits_for_both() {
         judged(2, "680", "2026-10-01T23:59:59.999999Z"),
         Verdict::Kept { reason: KeptReason::AmbiguousSpec, leaves_at: Some(both) }
     );
-    assert_eq!(
-        judged(2, "680", "2026-10-02T00:00:00Z"),
-        expired_at(at("1971-11-13T00:00:00Z"))
-    );
+    assert_eq!(judged(2, "680", "2026-10-02T00:00:00Z"), expired_at(at("1971-11-13T00:00:00Z")));
     // A real day is no month of this century: that reading starts after now, and is put aside.
     assert_eq!(reason(judged(2, "20713", "2026-09-19T00:00:00Z")), None);
     // The other way round: a stale writer's day under the month spec waits for its own reading.

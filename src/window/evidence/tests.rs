@@ -203,7 +203,8 @@ fn order_proves_from_the_mark_on_and_only_if_every_mark_is_passed() {
 /// A compaction's output begins late and holds old rows; an append does not.
 #[test]
 fn a_snapshot_proves_for_appends_alone() {
-    let mark = |snapshot| Mark { row_id: Some(1_000), watched_from: None, snapshot: Some(snapshot) };
+    let mark =
+        |snapshot| Mark { row_id: Some(1_000), watched_from: None, snapshot: Some(snapshot) };
     let appended = file(None);
     let compacted = FileEvidence { is_compacted: true, ..appended };
     assert_eq!(weigh(&doubt_since(&[(2, Some(mark(10)))]), &[appended]), expired());
@@ -236,9 +237,12 @@ fn a_file_that_contradicts_its_value_disproves_the_marks_below_it() {
 
 #[test]
 fn the_first_snapshot_that_is_certainly_late() {
-    let dated: Vec<(i64, UtcInstant)> =
-        [(1, 10), (2, 12), (5, 11), (6, 13)].map(|(id, day)| (id, UtcInstant::from_days(day))).into();
-    for (after, expected) in [(10, Some(1)), (11, Some(2)), (12, Some(6)), (13, Some(6)), (14, None)] {
+    let dated: Vec<(i64, UtcInstant)> = [(1, 10), (2, 12), (5, 11), (6, 13)]
+        .map(|(id, day)| (id, UtcInstant::from_days(day)))
+        .into();
+    for (after, expected) in
+        [(10, Some(1)), (11, Some(2)), (12, Some(6)), (13, Some(6)), (14, None)]
+    {
         assert_eq!(first_late_snapshot(&dated, UtcInstant::from_days(after)), expected, "{after}");
     }
 }

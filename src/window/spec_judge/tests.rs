@@ -93,9 +93,10 @@ fn fields_that_changed_their_places_make_each_other_doubtful() {
         &[(OTHER, "int")],
     );
     let found = doubt(&book, 2, &["20787", "42"]);
-    assert_eq!(found.may_be.iter().map(String::as_str).collect::<Vec<_>>(), [
-        "a value of identity(other)"
-    ]);
+    assert_eq!(
+        found.may_be.iter().map(String::as_str).collect::<Vec<_>>(),
+        ["a value of identity(other)"]
+    );
     assert_eq!(found.since, BTreeMap::from([(2, None)]));
     // Before the change nothing was doubtful.
     assert!(doubt(&book, 1, &["42", "20787"]).is_none());
@@ -103,10 +104,9 @@ fn fields_that_changed_their_places_make_each_other_doubtful() {
 
 #[test]
 fn another_place_or_arity_and_later_specs_make_nothing_doubtful() {
-    for other in [
-        &[(TS, "month"), (OTHER, "identity")][..],
-        &[(OTHER, "identity"), (OTHER, "identity")],
-    ] {
+    for other in
+        [&[(TS, "month"), (OTHER, "identity")][..], &[(OTHER, "identity"), (OTHER, "identity")]]
+    {
         let book = book(&[(1, other), (2, &[(TS, "day")])], &[(OTHER, "int")]);
         assert!(doubt(&book, 2, &["42"]).is_none(), "{other:?}");
     }
@@ -230,15 +230,9 @@ fn a_person_sees_every_reading() {
     let retention = Retention { source_field_id: TS, keep: DAY, now: at(NOW) };
     let judge = Judge::new(&book, retention);
     let readings = |value: &str| {
-        judge.readings(
-            Some(3),
-            &StoredTuple { keys: vec![0], values: vec![Some(value.to_owned())] },
-        )
+        judge
+            .readings(Some(3), &StoredTuple { keys: vec![0], values: vec![Some(value.to_owned())] })
     };
-    assert_eq!(readings("7"), [
-        "day 1970-01-08",
-        "month 1970-08",
-        "a value of bucket(16, other)"
-    ]);
+    assert_eq!(readings("7"), ["day 1970-01-08", "month 1970-08", "a value of bucket(16, other)"]);
     assert_eq!(readings("680"), ["day 1971-11-12", "month 2026-09"]);
 }

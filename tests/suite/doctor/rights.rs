@@ -93,7 +93,7 @@ async fn each_right_that_is_missing_is_told_with_its_grant() -> Result<()> {
         role.revoke(&right).await?;
         let grant = right.grant("public", &role.name);
         let level = match right.purpose {
-            Purpose::Passes => Level::Problem,
+            Purpose::Passes | Purpose::Evidence => Level::Problem,
             _ => Level::Note,
         };
         let lacks = format!(
