@@ -1,7 +1,8 @@
 -- What proves that a file's partition values are what its spec says (src/window/evidence.rs).
 
 -- `begin_snapshot` tells whether a spec began with its table. `mark_row_id` is the table's row-id
--- counter, and `mark_snapshot` a snapshot, once every writer should know this spec; `mark_due` is
+-- counter, and `mark_snapshot` a snapshot, once every writer should know this spec, as noted at
+-- `marked_at`; `mark_due` is
 -- when that will be where it is not `copied_at` and the window. A file with rows from `watched_from` on
 -- that contradicts its values has the mark noted anew. `clock_epoch` is tailrace.clock_memory's as of
 -- the copy. `trusted_*` say who vouched for the values of the spec's files.
@@ -11,6 +12,7 @@ alter table tailrace.spec_copy
   add column mark_row_id bigint,
   add column mark_snapshot bigint,
   add column mark_due timestamptz,
+  add column marked_at timestamptz,
   add column watched_from bigint,
   add column trusted_at timestamptz,
   add column trusted_by text,

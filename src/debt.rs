@@ -178,12 +178,14 @@ async fn in_window(
     Ok(expired(&judge, &tuples, generation.has_measures))
 }
 
-/// The sum of the tuples that the judge says have expired.
+/// The sum of the tuples that the judge says have expired beyond doubt. The sample has no files, so
+/// what evidence would say of them is not asked.
 pub fn expired(judge: &Judge, tuples: &[SampledTuple], has_measures: bool) -> Sampled {
     let mut sum = Sampled::nothing(has_measures);
     for tuple in tuples {
-        if let Verdict::Expired { .. } = judge.judge(tuple.spec_id, &stored(judge, tuple)) {
-            sum += tuple.amount;
+        match judge.judge(tuple.spec_id, &stored(judge, tuple)) {
+            Verdict::Expired { doubt, .. } if doubt.is_none() => sum += tuple.amount,
+            Verdict::Expired { .. } | Verdict::Kept { .. } => {}
         }
     }
     sum

@@ -26,7 +26,7 @@ pub use release::{policy_changed, release};
 pub use renew::{Failed, Renewed, renew};
 pub use timer::Timer;
 
-use crate::config::Config;
+use crate::config::{Config, CrossCheck};
 use crate::sweep::reach::Reach;
 
 /// How long a claim holds unless it is renewed: several renewals may fail before a planner sees
@@ -46,6 +46,8 @@ pub struct Settings {
     pub min_keep: Duration,
     /// Beyond this many distinct texts at a key they are not listed.
     pub max_values: i64,
+    /// What becomes of partitions that hold newer rows by their column statistics.
+    pub cross_check: CrossCheck,
     /// How much one step of looking for files takes on.
     pub reach: Reach,
 }
@@ -59,6 +61,7 @@ impl Settings {
             max_claimed_files: config.compaction.max_claimed_files.get() as usize,
             min_keep: config.guard.min_keep.get(),
             max_values: config.discovery.max_values.get() as i64,
+            cross_check: config.guard.cross_check,
             reach: Reach::default(),
         }
     }

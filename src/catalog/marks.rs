@@ -67,7 +67,7 @@ pub async fn note_marks(
     sqlx::query!(
         r#"update tailrace.spec_copy c
            set mark_row_id = s.next_row_id, mark_snapshot = d.snapshot_id, mark_due = null,
-               watched_from = coalesce(c.watched_from, s.next_row_id)
+               marked_at = $5, watched_from = coalesce(c.watched_from, s.next_row_id)
            from unnest($2::bigint[], $3::bigint[], $4::bigint[])
                   as d (table_id, spec_id, snapshot_id)
            join hog_table_stats s on s.catalog_id = $1 and s.table_id = d.table_id
@@ -76,7 +76,8 @@ pub async fn note_marks(
         catalog_id,
         &tables,
         &specs,
-        &snapshots as &[Option<i64>]
+        &snapshots as &[Option<i64>],
+        now_stored
     )
     .execute(connection)
     .await?;

@@ -167,7 +167,8 @@ pub async fn spec_book(
                                       where t.catalog_id = $1 and t.table_id = $2)
                     as began_with_table,
                   null::bigint as mark_row_id, null::bigint as watched_from,
-                  null::bigint as mark_snapshot, false as "is_trusted!"
+                  null::bigint as mark_snapshot, null::timestamptz as marked_at,
+                  null::timestamptz as trusted_at
            from hog_partition_spec s
            left join hog_partition_field f
              on f.catalog_id = s.catalog_id and f.table_id = s.table_id and f.spec_id = s.spec_id
@@ -177,7 +178,7 @@ pub async fn spec_book(
            select c.spec_id, c.fields,
                   c.begin_snapshot = (select t.created_snapshot from hog_table t
                                       where t.catalog_id = $1 and t.table_id = $2),
-                  c.mark_row_id, c.watched_from, c.mark_snapshot, c.trusted_at is not null
+                  c.mark_row_id, c.watched_from, c.mark_snapshot, c.marked_at, c.trusted_at
            from tailrace.spec_copy c
            where c.catalog_id = $1 and c.table_id = $2"#,
         catalog_id,
@@ -190,12 +191,13 @@ pub async fn spec_book(
     for row in specs {
         let known = past.entry(row.spec_id).or_default();
         known.began_with_table |= row.began_with_table.unwrap_or(false);
-        known.is_trusted |= row.is_trusted;
+        known.trusted_at = known.trusted_at.or(row.trusted_at.map(UtcInstant::from));
         if row.mark_row_id.is_some() || row.watched_from.is_some() {
             known.mark = Some(Mark {
                 row_id: row.mark_row_id,
                 watched_from: row.watched_from,
                 snapshot: row.mark_snapshot,
+                noted_at: row.marked_at.map(UtcInstant::from),
             });
         }
         let fields = row.fields.0.into_iter().map(SpecField::from).collect::<Vec<_>>();

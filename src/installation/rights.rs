@@ -191,6 +191,7 @@ const LIST: &[Listed] = &[
             "mark_row_id",
             "mark_snapshot",
             "mark_due",
+            "marked_at",
             "watched_from",
             "trusted_at",
             "trusted_by",

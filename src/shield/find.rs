@@ -11,6 +11,7 @@ use crate::catalog::tables::TableIdentity;
 use crate::instant::UtcInstant;
 use crate::policy::Policy;
 use crate::sweep::cursor::{Basis, Cursor, store};
+use crate::sweep::evidence::Evidence;
 use crate::sweep::lookup::{Candidate, Lookup, answered};
 use crate::sweep::plan::{NOT_PARQUET, list_expired};
 use crate::sweep::sorter::Sorter;
@@ -82,8 +83,24 @@ pub async fn files_in_window(
         },
     };
     anyhow::ensure!(sorter.is_parquet, NOT_PARQUET);
-    let soonest_first = sorter.take().into_iter().flat_map(|tuple| tuple.ids);
-    Ok(is_told.then(|| soonest_first.take(settings.max_claimed_files).collect()))
+    if !is_told {
+        return Ok(None);
+    }
+    let mut files = 0;
+    let soonest: Vec<_> = sorter
+        .take()
+        .into_iter()
+        .take_while(|tuple| {
+            let has_room = files < settings.max_claimed_files;
+            files += tuple.ids.len();
+            has_room
+        })
+        .collect();
+    // What its evidence keeps is not dropped within the lead, and compaction may have it.
+    let mut evidence = Evidence::new(table, &judge, &book, settings.cross_check);
+    let examined = evidence.examine(connection, soonest, true).await?;
+    let soonest_first = examined.expired.into_iter().flat_map(|tuple| tuple.ids);
+    Ok(Some(soonest_first.take(settings.max_claimed_files).collect()))
 }
 
 /// How far passes have come with the table, under this policy and these rules.

@@ -1,24 +1,28 @@
 //! Files that are live for longer than they should be.
 //!
 //! A file is overdue if its partition had expired a grace ago and is expired now, its policy is
-//! enforced and was the same a grace ago, and the file was there a grace ago. That is the latest of
-//! the three, without a time of expiry of its own: a text that can be read in two ways expires by
+//! enforced and was the same a grace ago, the file was there a grace ago, and its evidence lets it go.
+//! That is the latest of these, without a time of expiry of its own: a text that can be read in two ways expires by
 //! the later one, which the judge knows and nobody has to compute again.
+
+use std::collections::HashSet;
 
 use super::Scene;
 use super::governed::Governed;
 use super::probe::{Findings, Probe, Stop};
 use super::report::Sample;
 use crate::catalog::checks::{Begin, begins};
-use crate::catalog::discovery::has_lookup_index;
+use crate::catalog::discovery::{TupleOfSpec, has_lookup_index};
 use crate::catalog::live_file::LiveFile;
 use crate::catalog::shape::spec_book;
 use crate::catalog::texts::{FromText, distinct_texts, files_with_texts};
 use crate::catalog::walk::{Place, live_since, walk};
 use crate::instant::UtcInstant;
 use crate::policy::Policy;
+use crate::sweep::evidence::Evidence;
 use crate::sweep::lookup::Lookup;
-use crate::window::{Judge, Retention, Verdict};
+use crate::sweep::sorter::Sorter;
+use crate::window::{Judge, Retention, SpecBook, Verdict};
 
 /// So many files are asked for their beginning at once.
 const PIECE: usize = 5_000;
@@ -57,12 +61,19 @@ fn was_there(begin: &Begin, then: UtcInstant, floor_time: Option<UtcInstant>) ->
     }
 }
 
+fn tuple_of(file: &LiveFile) -> Option<TupleOfSpec> {
+    Some(TupleOfSpec { spec_id: file.spec_id?, tuple: file.tuple.clone() })
+}
+
 /// The search in one table.
 struct Hunt<'a> {
     scene: &'a Scene<'a>,
     table: &'a Governed,
     judge_now: Judge,
     judge_then: Judge,
+    book: SpecBook,
+    /// What was known a grace ago.
+    book_then: SpecBook,
     then: UtcInstant,
 }
 
@@ -77,11 +88,13 @@ impl<'a> Hunt<'a> {
         let identity = &table.live.identity;
         let turn = probe.turn().await?;
         let book = spec_book(turn, identity.catalog_id, identity.table_id).await?;
-        let judge = |now| {
+        let book_then = book.clone().as_of(then);
+        let judge = |book, now| {
             let keep = policy.keep.length();
-            Judge::new(&book, Retention { source_field_id: policy.source_field_id, keep, now })
+            Judge::new(book, Retention { source_field_id: policy.source_field_id, keep, now })
         };
-        Ok(Hunt { scene, table, judge_now: judge(scene.now), judge_then: judge(then), then })
+        let (judge_now, judge_then) = (judge(&book, scene.now), judge(&book_then, then));
+        Ok(Hunt { scene, table, judge_now, judge_then, book, book_then, then })
     }
 
     /// A small table is read. Of a larger one the texts that had expired are looked up, as a pass
@@ -173,36 +186,72 @@ impl<'a> Hunt<'a> {
             .filter(|file| is_expired(&self.judge_then, file) && is_expired(&self.judge_now, file))
             .collect();
         let floor_time = self.scene.state.floor_time.map(UtcInstant::from);
+        let mut there = Vec::new();
         for piece in expired.chunks(PIECE) {
             let ids: Vec<i64> = piece.iter().map(|file| file.data_file_id).collect();
             let turn = probe.turn().await?;
             for begin in begins(turn, self.table.live.identity.catalog_id, &ids).await? {
                 match was_there(&begin, self.then, floor_time) {
                     Some(true) => {
-                        findings.count_more(1);
-                        if findings.has_room() {
-                            let is_it = |file: &&LiveFile| file.data_file_id == begin.data_file_id;
-                            findings.show(self.sample(&begin, piece.iter().find(is_it)));
-                        }
+                        let is_it = |file: &&LiveFile| file.data_file_id == begin.data_file_id;
+                        there.extend(piece.iter().find(is_it).map(|file| (begin, file.clone())));
                     }
                     Some(false) => {}
                     None => *unknown += 1,
                 }
             }
         }
+        let overdue = self.not_withheld(probe, &there).await?;
+        for (begin, file) in overdue {
+            findings.count_more(1);
+            if findings.has_room() {
+                findings.show(self.sample(begin, file));
+            }
+        }
         Ok(())
     }
 
-    fn sample(&self, begin: &Begin, file: Option<&LiveFile>) -> Sample {
-        let ended = file.and_then(|file| match self.judge_now.judge(file.spec_id, &file.tuple) {
+    /// Those of the files whose tuples the evidence lets go, and let go a grace ago.
+    async fn not_withheld<'f>(
+        &self,
+        probe: &mut Probe<'_>,
+        files: &'f [(Begin, LiveFile)],
+    ) -> Result<Vec<(&'f Begin, &'f LiveFile)>, Stop> {
+        let identity = &self.table.live.identity;
+        let cross_check = self.scene.settings.sweep.cross_check;
+        let mut left: HashSet<TupleOfSpec> =
+            files.iter().filter_map(|(_, file)| tuple_of(file)).collect();
+        for (judge, book) in [(&self.judge_now, &self.book), (&self.judge_then, &self.book_then)] {
+            if left.is_empty() {
+                break;
+            }
+            let mut sorter = Sorter::once(judge);
+            files
+                .iter()
+                .map(|(_, file)| file)
+                .filter(|file| tuple_of(file).is_some_and(|tuple| left.contains(&tuple)))
+                .for_each(|file| sorter.add(file.clone()));
+            let mut evidence = Evidence::new(identity, judge, book, cross_check);
+            let examined = evidence.examine(probe.turn().await?, sorter.take(), false).await?;
+            left = examined.expired.into_iter().map(|expired| expired.tuple).collect();
+        }
+        Ok(files
+            .iter()
+            .filter(|(_, file)| tuple_of(file).is_some_and(|tuple| left.contains(&tuple)))
+            .map(|(begin, file)| (begin, file))
+            .collect())
+    }
+
+    fn sample(&self, begin: &Begin, file: &LiveFile) -> Sample {
+        let ended = match self.judge_now.judge(file.spec_id, &file.tuple) {
             Verdict::Expired { range_end, .. } => Some(range_end),
             Verdict::Kept { .. } => None,
-        });
+        };
         let keep = self.judge_now.retention().keep;
         let expiry = ended.map(|end| format!(" since {}", end.plus(keep)));
         Sample {
             table: Some(self.scene.name(self.table.live.identity.table_id)),
-            partition: file.map(|file| self.judge_now.display(file.spec_id, &file.tuple)),
+            partition: Some(self.judge_now.display(file.spec_id, &file.tuple)),
             data_file_id: Some(begin.data_file_id),
             snapshot_id: Some(begin.begin_snapshot),
             problem: format!("it has expired{}, and is live", expiry.unwrap_or_default()),

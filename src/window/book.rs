@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::evidence::Mark;
+use crate::instant::UtcInstant;
 use crate::transform::TimeTransform;
 
 /// One field of a partition spec, as `hog_partition_field` has it.
@@ -33,8 +34,8 @@ pub struct SpecPast {
     pub began_with_table: bool,
     /// What was noted once every writer that knew only earlier specs should have stopped.
     pub mark: Option<Mark>,
-    /// An operator vouched for the values of its files (`tailrace spec trust`).
-    pub is_trusted: bool,
+    /// When an operator vouched for the values of its files (`tailrace spec trust`).
+    pub trusted_at: Option<UtcInstant>,
 }
 
 /// All that is known of a table's specs, live, ended or remembered.
@@ -131,6 +132,16 @@ impl SpecBook {
     /// The mark of a spec, where it was noted.
     pub(super) fn mark(&self, spec_id: i64) -> Option<Mark> {
         self.past.get(&spec_id).and_then(|past| past.mark)
+    }
+
+    /// The book without the marks and the trust that came after a time.
+    pub fn as_of(mut self, then: UtcInstant) -> Self {
+        let is_later = |at: Option<UtcInstant>| at.is_some_and(|at| at > then);
+        for past in self.past.values_mut() {
+            past.mark = past.mark.filter(|mark| !is_later(mark.noted_at));
+            past.trusted_at = past.trusted_at.filter(|at| *at <= then);
+        }
+        self
     }
 
     /// A field as a person writes it: `day(ts)`, `bucket(16, id)`.

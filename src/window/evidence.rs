@@ -27,6 +27,8 @@ pub struct Mark {
     /// Files that began in this snapshot or later, compactions' outputs aside, hold only rows
     /// appended since.
     pub snapshot: Option<i64>,
+    /// When it was noted.
+    pub noted_at: Option<UtcInstant>,
 }
 
 /// The lowest of some snapshots, by ascending id, that is known to have been made at or after a time:

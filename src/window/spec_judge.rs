@@ -91,7 +91,7 @@ impl SpecJudge {
                 .map(|field| book.transforms_of(field).first().copied())
                 .collect(),
             unknown_before,
-            is_trusted: book.past.get(&spec_id).is_some_and(|past| past.is_trusted),
+            is_trusted: book.past.get(&spec_id).is_some_and(|past| past.trusted_at.is_some()),
         }
     }
 

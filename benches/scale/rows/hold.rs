@@ -135,6 +135,7 @@ pub async fn drop_days(
         policy: None,
         found: &[],
         found_below: 0,
+        late: None,
         is_piece: false,
         fence: false,
         author: "benchmark",

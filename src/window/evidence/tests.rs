@@ -41,7 +41,7 @@ fn doubt_since(marks: &[(i64, Option<Mark>)]) -> Doubt {
 }
 
 fn from_row(row_id: i64) -> Option<Mark> {
-    Some(Mark { row_id: Some(row_id), watched_from: Some(row_id), snapshot: None })
+    Some(Mark { row_id: Some(row_id), watched_from: Some(row_id), ..Mark::default() })
 }
 
 const END: &str = "2026-11-20T00:00:00Z";
@@ -183,10 +183,7 @@ fn order_proves_from_the_mark_on_and_only_if_every_mark_is_passed() {
         (&[(2, from_row(100)), (3, from_row(101))], ambiguous(None, None)),
         (&[(2, from_row(100)), (3, None)], ambiguous(None, None)),
         // Taken back, and waited for again.
-        (
-            &[(2, Some(Mark { row_id: None, watched_from: Some(50), snapshot: None }))],
-            ambiguous(None, None),
-        ),
+        (&[(2, Some(Mark { watched_from: Some(50), ..Mark::default() }))], ambiguous(None, None)),
     ] {
         assert_eq!(weigh(&doubt_since(marks), &[unknown]), expected, "{marks:?}");
     }
@@ -203,8 +200,7 @@ fn order_proves_from_the_mark_on_and_only_if_every_mark_is_passed() {
 /// A compaction's output begins late and holds old rows; an append does not.
 #[test]
 fn a_snapshot_proves_for_appends_alone() {
-    let mark =
-        |snapshot| Mark { row_id: Some(1_000), watched_from: None, snapshot: Some(snapshot) };
+    let mark = |snapshot| Mark { row_id: Some(1_000), snapshot: Some(snapshot), ..Mark::default() };
     let appended = file(None);
     let compacted = FileEvidence { is_compacted: true, ..appended };
     assert_eq!(weigh(&doubt_since(&[(2, Some(mark(10)))]), &[appended]), expired());

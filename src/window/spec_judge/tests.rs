@@ -195,7 +195,7 @@ fn a_spec_whose_predecessor_is_unknown_is_doubtful() {
 fn a_trusted_spec_is_not_doubtful() {
     let specs: [(i64, Fields<'_>); 2] = [(1, &[(OTHER, "identity")]), (2, &[(TS, "day")])];
     let mut book = book(&specs, &[(OTHER, "int")]);
-    book.past.insert(2, SpecPast { is_trusted: true, ..SpecPast::default() });
+    book.past.insert(2, SpecPast { trusted_at: Some(at(NOW)), ..SpecPast::default() });
     assert!(doubt(&book, 2, &["42"]).is_none());
 }
 

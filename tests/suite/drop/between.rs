@@ -123,6 +123,7 @@ async fn a_new_vector_ends_with_a_file_of_a_piece() -> Result<()> {
         lead: &[0],
         found: &found,
         found_below: below,
+        late: None,
         is_piece: true,
         ..request(&scene.identity, &tuples)
     };

@@ -101,6 +101,7 @@ fn request<'a>(table: &'a TableIdentity, tuples: &'a [TupleOfSpec]) -> DropReque
         policy: None,
         found: &[],
         found_below: 0,
+        late: None,
         is_piece: false,
         fence: false,
         author: "tester",

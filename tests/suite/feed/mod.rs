@@ -177,6 +177,7 @@ pub async fn drop_day(database: &TestDatabase, table: &Table, day: &str) -> Resu
         policy: None,
         found: &[],
         found_below: 0,
+        late: None,
         is_piece: false,
         fence: false,
         author: "tester",

@@ -102,6 +102,7 @@ async fn a_late_file_costs_no_second_try() -> Result<()> {
             policy: None,
             found: &[],
             found_below: 0,
+            late: None,
             is_piece: false,
             fence: false,
             author: "tailrace",
