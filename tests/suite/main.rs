@@ -7,6 +7,7 @@ mod debt;
 mod demo;
 mod doctor;
 mod drop;
+mod evidence;
 mod explicit;
 mod feed;
 mod http;

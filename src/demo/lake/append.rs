@@ -52,6 +52,19 @@ pub struct NewFile {
     pub stats_state: StatsState,
     /// Its path; none for a new one below the catalog's `data_path`.
     pub path: Option<String>,
+    /// Its column statistics; none unless given.
+    pub stats: Vec<NewStats>,
+}
+
+/// What the statistics of a file say of one column.
+#[derive(Clone, Debug)]
+pub struct NewStats {
+    /// The column's path.
+    pub column: String,
+    /// How many of its values are null.
+    pub null_count: i64,
+    /// The upper bound, as it is stored; none where it is not known.
+    pub upper: Option<Vec<u8>>,
 }
 
 impl NewFile {
@@ -65,6 +78,7 @@ impl NewFile {
             missing_keys: Vec::new(),
             stats_state: StatsState::Provided,
             path: None,
+            stats: Vec::new(),
         }
     }
 
@@ -105,6 +119,20 @@ impl NewFile {
     #[must_use]
     pub fn pending(mut self) -> Self {
         self.stats_state = StatsState::Pending;
+        self
+    }
+
+    /// With statistics of a column: no nulls, and this upper bound as it is stored.
+    #[must_use]
+    pub fn upper(self, column: &str, bytes: &[u8]) -> Self {
+        self.stats(column, 0, Some(bytes))
+    }
+
+    /// With statistics of a column.
+    #[must_use]
+    pub fn stats(mut self, column: &str, null_count: i64, upper: Option<&[u8]>) -> Self {
+        let upper = upper.map(<[u8]>::to_vec);
+        self.stats.push(NewStats { column: column.to_owned(), null_count, upper });
         self
     }
 
@@ -256,9 +284,38 @@ impl Table {
             .bind(&values)
             .execute(&mut *commit.tx)
             .await?;
+            self.insert_stats(commit, &ids, chunk).await?;
             file_ids.extend(ids);
         }
         Ok(file_ids)
+    }
+}
+
+impl Table {
+    async fn insert_stats(
+        &self,
+        commit: &mut Commit,
+        ids: &[i64],
+        files: &[NewFile],
+    ) -> Result<()> {
+        for (id, file) in ids.iter().zip(files) {
+            for stats in &file.stats {
+                sqlx::query(
+                    "INSERT INTO hog_file_column_stats (catalog_id, data_file_id, field_id,
+                            value_count, null_count, upper_bound)
+                     VALUES ($1, $2, $3, $4, $5, $6)",
+                )
+                .bind(self.catalog.catalog_id)
+                .bind(id)
+                .bind(self.field_id(&stats.column)?)
+                .bind(file.records)
+                .bind(stats.null_count)
+                .bind(&stats.upper)
+                .execute(&mut *commit.tx)
+                .await?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -41,7 +41,7 @@ use std::time::Duration;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
 
-pub use append::{Committed, NewFile, StatsState};
+pub use append::{Committed, NewFile, NewStats, StatsState};
 pub use catalog::{Catalog, CatalogOptions, Namespace};
 pub use commit::{COMMIT_LOCK_CLASS, Commit};
 pub use dump::{Difference, Dump, differences};

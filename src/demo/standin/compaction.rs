@@ -212,10 +212,52 @@ impl Compaction {
         .bind(output)
         .execute(&mut *commit.tx)
         .await?;
+        self.merge_stats(&mut commit, &group.inputs, output).await?;
         commit.change(snapshot_id, kind::COMPACTED, group.table.table_id).await?;
         commit.finish().await?;
         self.end_claim(&group, "1 minute").await?;
         Ok(Compacted::Done { snapshot_id, output })
+    }
+
+    /// Gives the output the statistics of its inputs, for columns of which each input has some: the
+    /// largest upper bound, as bounds of four and eight bytes count.
+    async fn merge_stats(&self, commit: &mut Commit, inputs: &[i64], output: i64) -> Result<()> {
+        let rows: Vec<(i64, i64, i64, Option<Vec<u8>>)> = sqlx::query_as(
+            "SELECT field_id, value_count, null_count, upper_bound FROM hog_file_column_stats
+              WHERE catalog_id = $1 AND data_file_id = ANY ($2) ORDER BY field_id",
+        )
+        .bind(self.catalog.catalog_id)
+        .bind(inputs)
+        .fetch_all(&mut *commit.tx)
+        .await?;
+        for of_field in rows.chunk_by(|a, b| a.0 == b.0) {
+            if of_field.len() != inputs.len() {
+                continue;
+            }
+            let count = |bytes: &Vec<u8>| match bytes.len() {
+                4 => {
+                    bytes.as_slice().try_into().ok().map(|four| i64::from(i32::from_le_bytes(four)))
+                }
+                _ => bytes.as_slice().try_into().ok().map(i64::from_le_bytes),
+            };
+            let uppers =
+                of_field.iter().map(|row| row.3.as_ref().and_then(count).zip(row.3.clone()));
+            let upper = uppers.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().max());
+            sqlx::query(
+                "INSERT INTO hog_file_column_stats (catalog_id, data_file_id, field_id,
+                        value_count, null_count, upper_bound)
+                 VALUES ($1, $2, $3, $4, $5, $6)",
+            )
+            .bind(self.catalog.catalog_id)
+            .bind(output)
+            .bind(of_field[0].0)
+            .bind(of_field.iter().map(|row| row.1).sum::<i64>())
+            .bind(of_field.iter().map(|row| row.2).sum::<i64>())
+            .bind(upper.map(|(_, bytes)| bytes))
+            .execute(&mut *commit.tx)
+            .await?;
+        }
+        Ok(())
     }
 
     /// Plans and commits, and says how many merges were done.
