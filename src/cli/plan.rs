@@ -10,7 +10,7 @@ use crate::instant::UtcInstant;
 use crate::policy::Mode;
 use crate::sweep::Settings;
 use crate::sweep::plan::Health;
-use crate::sweep::plan_report::{PlanReport, TablePlanReport};
+use crate::sweep::plan_report::{KeptReport, PlanReport, TablePlanReport};
 use crate::sweep::planning::plan_all;
 use crate::sweep::report::PartitionReport;
 use crate::window::shortened;
@@ -95,15 +95,11 @@ pub fn table_text(table: &TablePlanReport) -> String {
         None => text.push_str("  kept         not counted (discovery.count_timeout)\n"),
     }
     for (reason, files) in table.kept.iter().flatten() {
-        text.push_str(&format!("    {:<16}{}\n", reason.name(), counted(*files, "file")));
-        let samples = table.undatable.iter().chain(&table.future).chain(&table.uncovered).flatten();
+        text.push_str(&format!("    {:<15} {}\n", reason.name(), counted(*files, "file")));
+        let samples = table.undatable.iter().chain(&table.future).chain(&table.newer_rows);
+        let samples = samples.chain(&table.uncovered).flatten();
         for sample in samples.filter(|sample| sample.reason == *reason) {
-            let spec = sample.spec_id.map_or("none".to_owned(), |spec_id| spec_id.to_string());
-            text.push_str(&format!(
-                "      spec {spec}, {}: {}\n",
-                shortened(&serde_json::to_string(&sample.partition_values).unwrap_or_default()),
-                counted(sample.files, "file")
-            ));
+            text.push_str(&sample_text(sample));
         }
     }
     if let Some(next) = table.next_expiry {
@@ -111,6 +107,30 @@ pub fn table_text(table: &TablePlanReport) -> String {
     }
     if table.health == Some(Health::Unhealthy) {
         text.push_str("  unhealthy: the policy can date none of the table's live files\n");
+    }
+    text
+}
+
+fn sample_text(sample: &KeptReport) -> String {
+    let spec = sample.spec_id.map_or("none".to_owned(), |spec_id| spec_id.to_string());
+    let mut text = format!(
+        "      spec {spec}, {}: {}\n",
+        shortened(&serde_json::to_string(&sample.partition_values).unwrap_or_default()),
+        counted(sample.files, "file")
+    );
+    if !sample.readings.is_empty() {
+        let readings: Vec<_> = sample.readings.iter().map(|one| shortened(one)).collect();
+        text.push_str(&format!("        may be: {}\n", readings.join("; ")));
+    }
+    let instants = [
+        ("by its values it ended", sample.range_end),
+        ("its newest row is of", sample.newest_row),
+        ("it is dropped at", sample.leaves_at),
+    ];
+    let instants: Vec<_> =
+        instants.iter().filter_map(|(what, at)| Some(format!("{what} {}", (*at)?))).collect();
+    if !instants.is_empty() {
+        text.push_str(&format!("        {}\n", instants.join(", ")));
     }
     text
 }

@@ -160,6 +160,7 @@ async fn what_is_too_much_is_told_with_its_revoke() -> Result<()> {
     let findings = role.findings().await?;
     assert_eq!(told(&findings), [(Level::Warning, what.as_str(), vec![])]);
     role.sql("ALTER TABLE hog_table_stats OWNER TO postgres").await?;
+    role.sql(&format!("GRANT SELECT ON hog_table_stats TO {}", role.name)).await?;
 
     role.sql(&format!("ALTER ROLE {} SUPERUSER CREATEDB", role.name)).await?;
     let what = format!("the role {} is superuser, createdb", role.name);

@@ -90,7 +90,7 @@ async fn a_stale_writer_at_work_takes_the_proof_away() -> Result<()> {
     scene.sweep_at("2027-01-24T02:00:00Z").await?;
     assert_eq!(scene.marks().await?[1], r#"{"spec_id": 2, "mark_row_id": null}"#);
     assert_eq!(scene.live().await?, [live[0], live[2]]);
-    scene.sweep_at("2027-01-28T00:00:00Z").await?;
+    scene.sweep_at("2027-01-28T00:30:00Z").await?;
     assert_eq!(scene.marks().await?[1], r#"{"spec_id": 2, "mark_row_id": 300}"#);
     // So has the second by now. What is proven by nothing stays.
     scene.append(vec![NewFile::of(["102"])]).await?;

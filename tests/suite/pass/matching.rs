@@ -7,6 +7,7 @@ use tailrace::sweep::report::Outcome;
 
 use crate::support::TestDatabase;
 use crate::support::governed::{Values, expired, kept, live_ids, live_values, outcomes, values};
+use crate::support::program::proven_18000;
 
 const OLD: &str = "18000";
 
@@ -136,7 +137,7 @@ async fn the_same_texts_under_another_spec_stay() -> Result<()> {
     let table = database.table(&catalog, "raw", &[Field::identity("kind")]).await?;
     table.append(vec![NewFile::of([OLD])]).await?;
     let day = table.evolve_spec(&[Field::day("at")]).await?;
-    let dropped = table.append(vec![NewFile::of([OLD]), NewFile::of([OLD])]).await?.file_ids;
+    let dropped = table.append(vec![proven_18000("at"), proven_18000("at")]).await?.file_ids;
     table.evolve_spec(&[Field::identity("kind"), Field::bucket("at", 4)]).await?;
     table.append(vec![NewFile::of([OLD, "1"])]).await?;
     table.evolve_spec(&[Field::bucket("at", 20_000)]).await?;

@@ -7,6 +7,7 @@ use tailrace::sweep::report::Outcome;
 
 use crate::support::TestDatabase;
 use crate::support::governed::{expired, kept, live_values, outcomes, values};
+use crate::support::program::proven_18000;
 
 #[tokio::test]
 async fn only_the_canonical_decimal_counts() -> Result<()> {
@@ -118,7 +119,7 @@ async fn each_kind_is_counted_and_shown_by_up_to_five_samples() -> Result<()> {
         files.push(NewFile::of(["18000"]).spec(77));
     }
     table.append(files).await?;
-    table.append(vec![NewFile::of(["18000"])]).await?;
+    table.append(vec![proven_18000("at")]).await?;
     database.policy("lake", "events.raw", "day(at)", "7d").await?;
 
     let at = "2019-04-21T12:00:00Z";

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::crowd::{Crowd, EXPIRED, KEEP, Statistics};
 use super::pins::{assert_keeps_to, by, drop_of};
 use super::watch::{Planned, Watch};
-use super::{CHANGES, DATA_LOOKUP, FEED, FILE_KEY, LIVE, LOOKUP, VALUE_KEY, WALK};
+use super::{CHANGES, DATA_LOOKUP, FEED, FILE_KEY, LIVE, LOOKUP, STATS_KEY, VALUE_KEY, WALK};
 use crate::support::program::{days_ago, settings};
 
 fn table(name: &str) -> TableRef {
@@ -35,7 +35,8 @@ async fn plans(statistics: Statistics, planned: Planned) -> Result<()> {
 
     plan_all(&database, &settings, &Scope::default(), None).await?;
     let walk = by("walk", &[(WALK, 34_300), (VALUE_KEY, 60_300), (DATA_LOOKUP, 30_300)]);
-    let all = [live_since, distinct, by("files with texts", &with_texts), walk];
+    let evidence = by("evidence", &[(FILE_KEY, 330), (STATS_KEY, 330)]);
+    let all = [live_since, distinct, by("files with texts", &with_texts), walk, evidence];
     assert_keeps_to("a plan", &watch.take()?, &all);
 
     // What stays is not counted where there is no time for it, and where nothing has expired the
@@ -44,7 +45,9 @@ async fn plans(statistics: Statistics, planned: Planned) -> Result<()> {
     crowd.database.govern(&crowd.raw, "at", "2000d").await?;
     plan_all(&database, &settings, &Scope::default(), None).await?;
     let newest = by("newest live", &[(LIVE, 1_000), (VALUE_KEY, 2_000)]);
-    assert_keeps_to("a plan in a hurry", &watch.take()?, &[live_since, distinct, newest]);
+    let evidence = by("evidence", &[(FILE_KEY, 30), (STATS_KEY, 30)]);
+    let hurried = [live_since, distinct, newest, evidence];
+    assert_keeps_to("a plan in a hurry", &watch.take()?, &hurried);
 
     // A policy is set without a look at any file.
     let mut session = database.session().await?;

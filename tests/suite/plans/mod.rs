@@ -27,6 +27,8 @@ const LIVE_OR_FEED: &str = "hog_data_file_live|hog_data_file_changefeed";
 const WALK: &str = "hog_data_file_maintenance_scan";
 /// Files by id.
 const FILE_KEY: &str = "hog_data_file_pkey";
+/// The column statistics of a file.
+const STATS_KEY: &str = "hog_file_column_stats_pkey";
 /// The values of a file.
 const VALUE_KEY: &str = "hog_file_partition_value_pkey";
 /// Files by a value.

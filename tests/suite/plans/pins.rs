@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use super::watch::{Executed, Scan};
 
 /// The tables that have a row for each file, value, vector or snapshot of a catalog.
-const LARGE: [&str; 5] = [
+const LARGE: [&str; 6] = [
     "hog_data_file",
+    "hog_file_column_stats",
     "hog_file_partition_value",
     "hog_delete_file",
     "hog_snapshot_change",
@@ -15,7 +16,8 @@ const LARGE: [&str; 5] = [
 
 /// The statements that look for files, by words that no other has. What a drop sends beside them,
 /// before and under the lock, goes by [`DROP`].
-const NAMES: [(&str, &str); 12] = [
+const NAMES: [(&str, &str); 13] = [
+    ("evidence", "as \"is_provided!\""),
     ("newest snapshots", "from hog_snapshot where catalog_id = $1\n"),
     ("walk", "with piece as materialized"),
     ("live since", "begin_snapshot > $3\n                 order by begin_snapshot"),
@@ -102,7 +104,7 @@ pub fn assert_keeps_to(what: &str, executed: &[Executed], expected: &[(&str, Mos
 /// What was looked at of files, values and vectors, by whatever statement.
 pub fn looked_at(executed: &[Executed]) -> i64 {
     let scans = executed.iter().flat_map(|statement| &statement.scans);
-    let of_files = |scan: &&Scan| LARGE[..3].iter().any(|table| is_of(table, scan));
+    let of_files = |scan: &&Scan| LARGE[..4].iter().any(|table| is_of(table, scan));
     scans.filter(of_files).map(looked).sum()
 }
 

@@ -7,6 +7,7 @@ use tailrace::sweep::report::Outcome;
 use super::properties::{PROPERTY, with_property};
 use crate::support::TestDatabase;
 use crate::support::governed::live_ids;
+use crate::support::program::proven_18000;
 
 const WEEK: &str = r#"{"field": "at", "keep": "7d"}"#;
 
@@ -32,7 +33,8 @@ async fn a_text_that_means_another_column_by_now_is_refused() -> Result<()> {
     table.rename_column("at", "happened").await?;
     let second = table.add_column(None, Column::new("at", "timestamptz")).await?["at"];
     table.evolve_spec(&[Field::day("at")]).await?;
-    table.append(vec![NewFile::of(["18000"])]).await?;
+    let reopened = table.catalog.open_table("events", "raw").await?;
+    reopened.append(vec![proven_18000("at")]).await?;
     // The keep is shortened too: had it been followed, either column's old day would go.
     table.set_property(PROPERTY, Some(WEEK)).await?;
 
@@ -74,7 +76,8 @@ async fn another_field_is_bound_anew() -> Result<()> {
     assert_eq!(report.outcome, Outcome::Failed);
     assert!(report.error.unwrap_or_default().contains("is not what the table is partitioned by"));
     table.evolve_spec(&[Field::day("seen")]).await?;
-    table.append(vec![NewFile::of(["18000"])]).await?;
+    let reopened = table.catalog.open_table("events", "raw").await?;
+    reopened.append(vec![proven_18000("seen")]).await?;
     let report = database.sweep_one().await?;
     assert_eq!((report.outcome, report.counts().files), (Outcome::Dropped, 1));
     // The old day of the other column is none of this policy's.

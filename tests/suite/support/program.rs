@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use tailrace::catalog::connect::Database;
 use tailrace::config::{Config, LoadOptions};
+use tailrace::demo::lake::NewFile;
 use tailrace::instant::UtcInstant;
 use tailrace::sweep::plan::TablePlan;
 use tailrace::sweep::planning::plan_all;
@@ -102,6 +103,12 @@ impl TestDatabase {
 pub fn settings() -> Settings {
     let config = Config::load(&LoadOptions::default()).expect("the built-in configuration");
     Settings::from_config(&config)
+}
+
+/// A file of the day 18000 (2019-04-14) whose column statistics prove that it holds no later rows.
+pub fn proven_18000(column: &str) -> NewFile {
+    let noon = 1_555_243_200_000_000_i64;
+    NewFile::of(["18000"]).upper(column, &noon.to_le_bytes())
 }
 
 /// The text of the day that was `days` ago by this host's clock, which the tests' server shares.
