@@ -9,6 +9,7 @@ mod doctor;
 mod drop;
 mod explicit;
 mod feed;
+mod foreign;
 mod http;
 mod installation;
 mod lake;
