@@ -1,12 +1,13 @@
 //! What an operator should know before trusting it: findings, each with what, why and what to do.
 //!
 //! [`examine()`] reads, each family of findings is a pure function of what was read: [`server`],
-//! [`indexes`], [`rights`], [`clocks`], [`retention`], [`consumers`], [`queue`], [`policies`],
-//! [`passes`], [`ungoverned`]. Every reading is bounded by an index and by a statement timeout, in
+//! [`indexes`], [`rights`], [`creators`], [`clocks`], [`retention`], [`consumers`], [`queue`],
+//! [`policies`], [`passes`], [`ungoverned`]. Every reading is bounded by an index and by a statement timeout, in
 //! a session that cannot write; no lock is taken. What cannot be read is a finding of its own.
 
 pub mod clocks;
 pub mod consumers;
+pub mod creators;
 pub mod examine;
 pub mod governed;
 pub mod indexes;

@@ -6,6 +6,7 @@
 //! start at once apply each once. A database that is up to date is only read, so that a role
 //! without any right to create may start the daemon.
 
+pub mod foreign;
 pub mod rights;
 
 use std::collections::BTreeMap;
@@ -14,10 +15,14 @@ use anyhow::{Context, bail, ensure};
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::{AssertSqlSafe, PgConnection};
 
-use crate::catalog::connect::{Database, close};
+use crate::catalog::connect::{Database, close, migrations_search_path, search_path};
 use crate::events;
+use foreign::{refuse_foreign_owner, refuse_overloads};
 
 const LEDGER: &str = "tailrace.schema_migration";
+
+const NEEDS_CREATE: &str = "the schema tailrace could not be brought up to date (its role needs \
+    CREATE on the database, or on the schema tailrace)";
 
 fn migrator() -> Migrator {
     let mut migrator = sqlx::migrate!();
@@ -46,7 +51,8 @@ pub struct Migrated {
 ///
 /// # Errors
 /// No hoglake catalog in the configured schema, another schema than the recorded one, a ledger
-/// that is newer than this program or differs from it, or a role that may not create.
+/// that is newer than this program or differs from it, a schema `tailrace` that somebody else owns,
+/// or a role that may not create.
 pub async fn migrate(database: &Database) -> anyhow::Result<Migrated> {
     let mut connection = database.session().await?;
     let result = migrate_in(&mut connection, &database.schema).await;
@@ -56,25 +62,26 @@ pub async fn migrate(database: &Database) -> anyhow::Result<Migrated> {
 
 async fn migrate_in(connection: &mut PgConnection, schema: &str) -> anyhow::Result<Migrated> {
     ensure_catalog(connection, schema).await?;
-    let mut migrator = migrator();
+    let migrator = migrator();
     let version = version();
     let before = applied(connection).await?;
-    let pending =
-        migrator.iter().filter(|migration| !before.contains_key(&migration.version)).count();
-    if pending > 0 || !same_checksums(&migrator, &before) {
-        let has_schema = schema_exists(connection).await?;
-        if !has_schema {
-            migrator.create_schema("tailrace");
+    let pending = migrator.iter().map(|migration| migration.version);
+    let first_pending = pending.filter(|version| !before.contains_key(version)).min();
+    if first_pending.is_some() || !same_checksums(&migrator, &before) {
+        if !schema_exists(connection).await? {
+            create_schema(connection).await?;
         }
-        // Another replica may be at work; a migration itself may take its time; that the ledger
-        // is there already is no news.
-        sqlx::raw_sql(
-            "set lock_timeout = '60s'; set statement_timeout = '10min'; \
-             set client_min_messages = 'warning'",
-        )
-        .execute(&mut *connection)
-        .await?;
-        migrator.run_direct(None, &mut *connection, false).await.map_err(explain)?;
+        refuse_foreign_owner(connection, schema, false).await?;
+        if let Some(first) = first_pending {
+            refuse_overloads(connection, schema, first).await?;
+        }
+        // Another schema's functions must not take the place of those that are there.
+        if before.contains_key(&1) && recorded_schema(connection).await?.is_some() {
+            check_schema(connection, schema).await?;
+        }
+        apply(connection, schema, &migrator).await?;
+    } else {
+        refuse_foreign_owner(connection, schema, true).await?;
     }
     record_schema(connection, schema).await?;
     let applied_now = applied(connection).await?.len().saturating_sub(before.len());
@@ -108,6 +115,45 @@ pub async fn check(connection: &mut PgConnection, schema: &str) -> anyhow::Resul
         );
     }
     check_schema(connection, schema).await
+}
+
+/// Another replica may make it at the same moment: that is as good.
+async fn create_schema(connection: &mut PgConnection) -> anyhow::Result<()> {
+    let created = sqlx::raw_sql("create schema tailrace").execute(connection).await;
+    match created {
+        Err(sqlx::Error::Database(error))
+            if matches!(error.code().as_deref(), Some("42P06" | "23505")) =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(anyhow::Error::new(error).context(NEEDS_CREATE)),
+        Ok(_) => Ok(()),
+    }
+}
+
+async fn apply(
+    connection: &mut PgConnection,
+    schema: &str,
+    migrator: &Migrator,
+) -> anyhow::Result<()> {
+    // Another replica may be at work; a migration itself may take its time; that the ledger is there
+    // already is no news. What a function's text calls is looked up when it runs, by a path of its
+    // own: looked up now it might be somebody else's.
+    let setup = format!(
+        "set lock_timeout = '60s'; set statement_timeout = '10min'; \
+         set client_min_messages = 'warning'; set check_function_bodies = off; \
+         set search_path = {}",
+        migrations_search_path(schema)
+    );
+    let back = format!(
+        "reset client_min_messages; reset check_function_bodies; set search_path = {}",
+        search_path(schema)
+    );
+    // The schema's name is quoted as an identifier; everything else is constant.
+    sqlx::raw_sql(AssertSqlSafe(setup)).execute(&mut *connection).await?;
+    migrator.run_direct(None, &mut *connection, false).await.map_err(explain)?;
+    sqlx::raw_sql(AssertSqlSafe(back)).execute(connection).await?;
+    Ok(())
 }
 
 async fn ensure_catalog(connection: &mut PgConnection, schema: &str) -> anyhow::Result<()> {
@@ -170,8 +216,7 @@ fn explain(error: MigrateError) -> anyhow::Error {
             "migration {version} was applied by another build of tailrace and differs from this one's: \
              use a released version"
         ),
-        other => anyhow::Error::new(other)
-            .context("the schema tailrace could not be brought up to date (its role needs CREATE on the database, or on the schema tailrace)"),
+        other => anyhow::Error::new(other).context(NEEDS_CREATE),
     }
 }
 

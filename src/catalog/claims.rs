@@ -9,6 +9,7 @@ use std::time::Duration;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::inventory::owners::server_has_table;
 use super::live_file::{LiveFile, LiveFileRow};
 
 /// Our own lock class for writing the leases of a catalog.
@@ -36,11 +37,7 @@ pub struct Claims {
 
 /// Whether the server has claims at all; it does from V15 on.
 pub async fn has_claims(connection: &mut PgConnection) -> sqlx::Result<bool> {
-    sqlx::query_scalar!(
-        r#"select pg_catalog.to_regclass('hog_compaction_claim') is not null as "has!""#
-    )
-    .fetch_one(connection)
-    .await
+    server_has_table(connection, "hog_compaction_claim").await
 }
 
 /// The claimant of a catalog; `None` if nothing was ever claimed in it.

@@ -22,7 +22,7 @@ pub struct Database {
 impl Database {
     /// Opens a session for the catalog's schema.
     ///
-    /// What is set: search_path (so that `hog_*` is found), UTC, statements of at most 60 s and
+    /// What is set: search_path ([`search_path`]), UTC, statements of at most 60 s and
     /// idle transactions of at most 30 s as the server's own sessions have them, waits for locks
     /// of at most 10 s, no JIT (compiling costs more than our statements), writes allowed, READ
     /// COMMITTED. Under a stricter default of the role, whoever waits for another writer of the
@@ -47,7 +47,7 @@ impl Database {
 
     async fn session_with(&self, read_only: &str) -> sqlx::Result<PgConnection> {
         let setup = format!(
-            "set search_path = {}, pg_temp; set timezone = 'UTC'; \
+            "set search_path = {}; set timezone = 'UTC'; \
              set statement_timeout = '60s'; set idle_in_transaction_session_timeout = '30s'; \
              set lock_timeout = '10s'; set jit = off; \
              set enable_seqscan = off; set enable_bitmapscan = off; \
@@ -56,7 +56,7 @@ impl Database {
              set default_transaction_isolation = 'read committed'; \
              set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10; \
              set tcp_keepalives_count = 3; set client_connection_check_interval = '5s'",
-            quote_identifier(&self.schema)
+            search_path(&self.schema)
         );
         let open = async {
             let mut connection = self.options.connect().await?;
@@ -76,6 +76,18 @@ pub async fn close(connection: PgConnection) {
     if let Err(error) = within(SLACK, connection.close()).await {
         tracing::debug!(%error, "a database session did not end in good order");
     }
+}
+
+/// The path of our sessions: `hog_*` is found in the catalog's schema, and nothing that anybody made
+/// there takes the place of something of `pg_catalog`. What else that needs of our SQL, [`super`] says.
+pub fn search_path(schema: &str) -> String {
+    format!("pg_catalog, {}, pg_temp", quote_identifier(schema))
+}
+
+/// The path of migrations alone: some ask `current_schema()` where the catalog is. `pg_catalog` still
+/// comes first, but as the schema that the server looks into by itself.
+pub fn migrations_search_path(schema: &str) -> String {
+    format!("{}, pg_temp", quote_identifier(schema))
 }
 
 /// An identifier as SQL takes it literally.

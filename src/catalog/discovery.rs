@@ -9,6 +9,7 @@ use serde::Serialize;
 use sqlx::PgConnection;
 use sqlx::types::Json;
 
+use super::inventory::owners::server_has_index;
 use super::live_file::{LiveFile, LiveFileRow};
 use crate::window::StoredTuple;
 
@@ -111,13 +112,6 @@ pub const LOOKUP_INDEX: &str = "create index concurrently hog_file_partition_val
 /// partition's files are found by reading the table's. One that is still being built, or whose
 /// building failed, is none.
 pub async fn has_lookup_index(connection: &mut PgConnection) -> sqlx::Result<bool> {
-    sqlx::query_scalar!(
-        r#"select exists (
-             select from pg_catalog.pg_index
-             where indexrelid = pg_catalog.to_regclass('hog_file_partition_value_lookup')::oid
-               and indrelid = pg_catalog.to_regclass('hog_file_partition_value')::oid
-               and indisvalid) as "there!""#
-    )
-    .fetch_one(connection)
-    .await
+    let (table, name) = ("hog_file_partition_value", "hog_file_partition_value_lookup");
+    server_has_index(connection, table, name).await
 }

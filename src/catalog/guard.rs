@@ -70,9 +70,9 @@ async fn run_or_prepare(
              order by source
              for share nowait
            )
-           select c.last_snapshot_id as head,
-                  t.table_uuid as "table_uuid?",
-                  n.name as "namespace?", v.name as "table?",
+           select coalesce(c.last_snapshot_id) as "head!",
+                  coalesce(t.table_uuid) as table_uuid,
+                  coalesce(n.name) as namespace, coalesce(v.name) as "table",
                   coalesce(t.file_format, 'parquet') = 'parquet' as "is_parquet!",
                   v.properties -> 'partition_retention'::text as property,
                   (select revision from policies where source = 'stored') as stored_revision,

@@ -4,6 +4,8 @@
 //! Everything of `pg_catalog` may be read by anybody, so a role without any right gets an answer.
 
 pub mod consumers;
+pub mod creators;
+pub mod owners;
 pub mod privileges;
 pub mod upkeep;
 

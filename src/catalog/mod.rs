@@ -16,6 +16,8 @@
 //!   operators too.
 //! - No row is passed to anything, and `alias.column` is written only for columns that every server
 //!   has: for a missing one it means a call of a function of that name with the row.
+//! - A statement that is prepared ahead answers no plain columns, hence the `coalesce` of one: of
+//!   plain ones the driver would ask the names, in SQL of its own that keeps to none of this.
 //!
 //! A column that older servers lack is read by its bare name within a sub-select of its table alone,
 //! beside a relation `absent` that has a null of that name: where the table has no such column, the

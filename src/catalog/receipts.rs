@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::discovery::{Counts, TupleOfSpec};
 use super::history::PartitionRow;
+use super::inventory::owners::server_has_table;
 
 /// A tuple as it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -151,12 +152,7 @@ pub async fn used_by_server(
     catalog_id: i64,
     idempotency_key: Uuid,
 ) -> sqlx::Result<bool> {
-    let has_table: bool = sqlx::query_scalar!(
-        r#"select pg_catalog.to_regclass('hog_commit_receipt') is not null as "there!""#
-    )
-    .fetch_one(&mut *connection)
-    .await?;
-    if !has_table {
+    if !server_has_table(connection, "hog_commit_receipt").await? {
         return Ok(false);
     }
     // Not checked at compile time: older servers lack the table.

@@ -7,6 +7,8 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::PgConnection;
 
+use crate::catalog::inventory::owners::server_has_table;
+
 /// A published generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generation {
@@ -71,14 +73,10 @@ pub async fn published(
     connection: &mut PgConnection,
     catalog_id: i64,
 ) -> sqlx::Result<Option<Generation>> {
-    let has_sampler = sqlx::query_scalar!(
-        r#"select pg_catalog.to_regclass('hog_maintenance_summary') is not null
-              and pg_catalog.to_regclass('hog_maintenance_summary_tier') is not null as "there!""#
-    )
-    .fetch_one(&mut *connection)
-    .await?;
-    if !has_sampler {
-        return Ok(None);
+    for table in ["hog_maintenance_summary", "hog_maintenance_summary_tier"] {
+        if !server_has_table(connection, table).await? {
+            return Ok(None);
+        }
     }
     let row = sqlx::query!(
         r#"select published_generation, sampled_at,

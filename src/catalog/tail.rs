@@ -293,7 +293,8 @@ async fn run_or_prepare(
                     t.delete_files, t.records, t.bytes, t.partitions
              from snapshot s, totals t
            )
-           select s.snapshot_id as "snapshot_id!", s.schema_version as "schema_version!", t.files as "files!",
+           select coalesce(s.snapshot_id) as "snapshot_id!",
+                  coalesce(s.schema_version) as "schema_version!", t.files as "files!",
                   t.delete_files as "delete_files!", t.records as "records!", t.bytes as "bytes!"
            from snapshot s, totals t"#,
         write.catalog_id,

@@ -10,13 +10,15 @@ use super::governed::{self, Governed};
 use super::server;
 use super::ungoverned::{self, Reading};
 use super::{
-    Finding, Level, Report, consumers, indexes, passes, policies, queue, retention, rights,
+    Finding, Level, Report, consumers, creators, indexes, passes, policies, queue, retention,
+    rights,
 };
 use crate::catalog::clock;
 use crate::catalog::connect::{Database, close};
 use crate::catalog::failure::{Failure, in_words, is_away};
 use crate::catalog::inventory::consumers::slowest;
-use crate::catalog::inventory::{objects, privileges, upkeep};
+use crate::catalog::inventory::creators::creators as creators_of;
+use crate::catalog::inventory::{objects, owners, privileges, upkeep};
 use crate::catalog::tables::{Catalog, LiveTable, catalogs, live_tables};
 use crate::catalog::{removals, sample};
 use crate::installation;
@@ -66,6 +68,9 @@ async fn examine_in(connection: &mut PgConnection, doctor: &Doctor<'_>) -> anyho
     examination.findings.extend(indexes::findings(&found, schema));
     let held = privileges::privileges(connection, schema).await?;
     examination.findings.extend(rights::findings(&held, schema));
+    let may_create = creators_of(connection, schema).await?;
+    let foreign = owners::foreign(connection, schema).await?;
+    examination.findings.extend(creators::findings(&may_create, &foreign, schema));
     let checked = match installation::check(connection, schema).await {
         Err(error) if is_away(&error) => return Err(error),
         Err(error) => Err(in_words(&error)),

@@ -10,6 +10,7 @@ mod drop;
 mod evidence;
 mod explicit;
 mod feed;
+mod foreign;
 mod http;
 mod installation;
 mod lake;

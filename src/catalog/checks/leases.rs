@@ -3,6 +3,8 @@
 use chrono::{DateTime, Utc};
 use sqlx::{AssertSqlSafe, PgConnection};
 
+use crate::catalog::claims::has_claims;
+
 /// What there can be of leases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseTables {
@@ -14,13 +16,13 @@ pub struct LeaseTables {
 
 /// Which of the two tables are there.
 pub async fn lease_tables(connection: &mut PgConnection) -> sqlx::Result<LeaseTables> {
-    sqlx::query_as!(
-        LeaseTables,
-        r#"select pg_catalog.to_regclass('hog_compaction_claim') is not null as "claims!",
-                  pg_catalog.to_regclass('tailrace.claimant') is not null as "claimants!""#
+    let claims = has_claims(&mut *connection).await?;
+    let claimants = sqlx::query_scalar!(
+        r#"select pg_catalog.to_regclass('tailrace.claimant') is not null as "there!""#
     )
     .fetch_one(connection)
-    .await
+    .await?;
+    Ok(LeaseTables { claims, claimants })
 }
 
 /// A lease of ours.

@@ -2,16 +2,14 @@
 
 use sqlx::PgConnection;
 
+use crate::catalog::inventory::owners::server_has_index;
+
 /// How many file rows of a table are read for it, where nobody says otherwise.
 pub const ROWS: i64 = 100_000;
 
 /// Whether this server has hog_data_file_ended.
 pub async fn has_ended_index(connection: &mut PgConnection) -> sqlx::Result<bool> {
-    sqlx::query_scalar!(
-        r#"select pg_catalog.to_regclass('hog_data_file_ended') is not null as "there!""#
-    )
-    .fetch_one(connection)
-    .await
+    server_has_index(connection, "hog_data_file", "hog_data_file_ended").await
 }
 
 /// How many files that ended in each of these snapshots still have a row, as far as the table's
