@@ -7,15 +7,18 @@
 //! without any right to create may start the daemon.
 
 pub mod rights;
+mod session;
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::ensure;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::{AssertSqlSafe, PgConnection};
 
-use crate::catalog::connect::{Database, close};
+use crate::catalog::connect::{Access, Database, close};
 use crate::events;
+use session::same_schema;
+pub use session::{Unfit, check};
 
 const LEDGER: &str = "tailrace.schema_migration";
 
@@ -48,7 +51,7 @@ pub struct Migrated {
 /// No hoglake catalog in the configured schema, another schema than the recorded one, a ledger
 /// that is newer than this program or differs from it, or a role that may not create.
 pub async fn migrate(database: &Database) -> anyhow::Result<Migrated> {
-    let mut connection = database.session().await?;
+    let mut connection = database.unchecked(Access::ReadWrite).await?;
     let result = migrate_in(&mut connection, &database.schema).await;
     close(connection).await;
     result
@@ -59,6 +62,10 @@ async fn migrate_in(connection: &mut PgConnection, schema: &str) -> anyhow::Resu
     let mut migrator = migrator();
     let version = version();
     let before = applied(connection).await?;
+    // Before anything is changed: a migration binds what it creates to the schema of the catalog.
+    if let Some(recorded) = recorded_already(connection, &before).await? {
+        same_schema(Some(&recorded), schema)?;
+    }
     let pending =
         migrator.iter().filter(|migration| !before.contains_key(&migration.version)).count();
     if pending > 0 || !same_checksums(&migrator, &before) {
@@ -87,27 +94,6 @@ async fn migrate_in(connection: &mut PgConnection, schema: &str) -> anyhow::Resu
         );
     }
     Ok(Migrated { applied: applied_now, version })
-}
-
-/// Makes sure that our schema is there, as this program needs it, and belongs to the configured
-/// schema of the catalog. Only reads.
-///
-/// # Errors
-/// In words, with what to do.
-pub async fn check(connection: &mut PgConnection, schema: &str) -> anyhow::Result<()> {
-    let applied = applied(connection).await?;
-    let migrator = migrator();
-    ensure!(
-        migrator.iter().all(|migration| applied.contains_key(&migration.version)),
-        "the database's schema tailrace is not there or older than this program: run `tailrace migrate`"
-    );
-    if let Some(newer) = applied.keys().find(|version| !migrator.version_exists(**version)) {
-        bail!(
-            "the database's schema tailrace is newer than this program (migration {newer}): \
-             upgrade tailrace here too"
-        );
-    }
-    check_schema(connection, schema).await
 }
 
 async fn ensure_catalog(connection: &mut PgConnection, schema: &str) -> anyhow::Result<()> {
@@ -162,14 +148,8 @@ fn same_checksums(migrator: &Migrator, applied: &BTreeMap<i64, Vec<u8>>) -> bool
 
 fn explain(error: MigrateError) -> anyhow::Error {
     match error {
-        MigrateError::VersionMissing(version) => anyhow::anyhow!(
-            "the database's schema tailrace is newer than this program (migration {version}): \
-             upgrade tailrace here too"
-        ),
-        MigrateError::VersionMismatch(version) => anyhow::anyhow!(
-            "migration {version} was applied by another build of tailrace and differs from this one's: \
-             use a released version"
-        ),
+        MigrateError::VersionMissing(version) => Unfit::Newer(version).into(),
+        MigrateError::VersionMismatch(version) => Unfit::OtherBuild(version).into(),
         other => anyhow::Error::new(other)
             .context("the schema tailrace could not be brought up to date (its role needs CREATE on the database, or on the schema tailrace)"),
     }
@@ -185,23 +165,23 @@ async fn record_schema(connection: &mut PgConnection, schema: &str) -> anyhow::R
         .execute(&mut *connection)
         .await?;
     }
-    check_schema(connection, schema).await
+    let recorded = recorded_schema(connection).await?;
+    Ok(same_schema(recorded.as_deref(), schema)?)
+}
+
+/// The recorded schema, where the first migration has made the place for it.
+async fn recorded_already(
+    connection: &mut PgConnection,
+    applied: &BTreeMap<i64, Vec<u8>>,
+) -> sqlx::Result<Option<String>> {
+    match applied.is_empty() {
+        true => Ok(None),
+        false => recorded_schema(connection).await,
+    }
 }
 
 async fn recorded_schema(connection: &mut PgConnection) -> sqlx::Result<Option<String>> {
     sqlx::query_scalar!("select catalog_schema from tailrace.installation")
         .fetch_optional(connection)
         .await
-}
-
-async fn check_schema(connection: &mut PgConnection, schema: &str) -> anyhow::Result<()> {
-    let recorded = recorded_schema(connection)
-        .await?
-        .context("the database's schema tailrace was never set up: run `tailrace migrate`")?;
-    ensure!(
-        recorded == schema,
-        "tailrace was set up in this database for the catalog in schema {recorded:?}, and \
-         database.schema says {schema:?}: set it back, for policies and history belong to that catalog"
-    );
-    Ok(())
 }

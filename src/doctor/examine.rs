@@ -13,7 +13,7 @@ use super::{
     Finding, Level, Report, consumers, indexes, passes, policies, queue, retention, rights,
 };
 use crate::catalog::clock;
-use crate::catalog::connect::{Database, close};
+use crate::catalog::connect::{Access, Database, close};
 use crate::catalog::failure::{Failure, in_words, is_away};
 use crate::catalog::inventory::consumers::slowest;
 use crate::catalog::inventory::{objects, privileges, upkeep};
@@ -42,7 +42,7 @@ pub struct Doctor<'a> {
 /// # Errors
 /// The database is away, there is no hoglake catalog in the schema, or no catalog of that name.
 pub async fn examine(doctor: &Doctor<'_>) -> anyhow::Result<Report> {
-    let mut connection = doctor.database.read_only_session().await?;
+    let mut connection = doctor.database.unchecked(Access::ReadOnly).await?;
     let examined = examine_in(&mut connection, doctor).await;
     close(connection).await;
     examined

@@ -1,7 +1,7 @@
 //! What the role may, must and need not.
 
 use anyhow::{Context, Result};
-use tailrace::catalog::connect::{Database, close};
+use tailrace::catalog::connect::{Access, Database, close};
 use tailrace::catalog::inventory::privileges::privileges;
 use tailrace::demo::lake::Field;
 use tailrace::doctor::{Finding, Level, rights};
@@ -45,7 +45,7 @@ impl<'a> Role<'a> {
     async fn findings(&self) -> Result<Vec<Finding>> {
         let database = self.database.tailrace();
         let database = Database { options: database.options.username(&self.name), ..database };
-        let mut session = database.read_only_session().await?;
+        let mut session = database.unchecked(Access::ReadOnly).await?;
         let held = privileges(&mut session, "public").await?;
         close(session).await;
         Ok(rights::findings(&held, "public"))
