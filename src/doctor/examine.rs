@@ -156,7 +156,8 @@ impl Examination<'_> {
         }
         let kept = upkeep::retention(connection, catalog_id).await;
         if let Some(Some(kept)) = self.looked("retention", Some(catalog), kept)? {
-            self.findings.push(retention::of_seconds(name, &kept));
+            let schema = &self.doctor.database.schema;
+            self.findings.push(retention::of_seconds(name, schema, &kept));
             let slowest = slowest(connection, catalog_id).await;
             if let Some(slowest) = self.looked("floor", Some(catalog), slowest)? {
                 self.findings.extend(retention::of_floor(name, &kept, slowest.as_ref()));
