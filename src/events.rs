@@ -30,7 +30,7 @@ events! {
     warn LOOKUP_INDEX_MISSING = "lookup_index_missing";
     /// A request was answered, or its client went away.
     info HTTP_REQUEST = "http_request";
-    /// A request could not be carried out, for a reason that its answer hides.
+    /// A request could not be carried out, mostly for a reason that its answer hides.
     error REQUEST_FAILED = "request_failed";
     /// The tokens were read anew.
     info TOKENS_RELOADED = "tokens_reloaded";

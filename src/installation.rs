@@ -8,16 +8,19 @@
 
 pub mod foreign;
 pub mod rights;
+mod session;
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::ensure;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::{AssertSqlSafe, PgConnection};
 
-use crate::catalog::connect::{Database, close, migrations_search_path, search_path};
+use crate::catalog::connect::{Access, Database, close, migrations_search_path, search_path};
 use crate::events;
 use foreign::{refuse_foreign_owner, refuse_overloads};
+use session::same_schema;
+pub use session::{Unfit, check};
 
 const LEDGER: &str = "tailrace.schema_migration";
 
@@ -54,7 +57,7 @@ pub struct Migrated {
 /// that is newer than this program or differs from it, a schema `tailrace` that somebody else owns,
 /// or a role that may not create.
 pub async fn migrate(database: &Database) -> anyhow::Result<Migrated> {
-    let mut connection = database.session().await?;
+    let mut connection = database.unchecked(Access::ReadWrite).await?;
     let result = migrate_in(&mut connection, &database.schema).await;
     close(connection).await;
     result
@@ -65,6 +68,10 @@ async fn migrate_in(connection: &mut PgConnection, schema: &str) -> anyhow::Resu
     let migrator = migrator();
     let version = version();
     let before = applied(connection).await?;
+    // Before anything is changed: a migration binds what it creates to the schema of the catalog.
+    if let Some(recorded) = recorded_already(connection, &before).await? {
+        same_schema(Some(&recorded), schema)?;
+    }
     let pending = migrator.iter().map(|migration| migration.version);
     let first_pending = pending.filter(|version| !before.contains_key(version)).min();
     if first_pending.is_some() || !same_checksums(&migrator, &before) {
@@ -74,10 +81,6 @@ async fn migrate_in(connection: &mut PgConnection, schema: &str) -> anyhow::Resu
         refuse_foreign_owner(connection, schema, false).await?;
         if let Some(first) = first_pending {
             refuse_overloads(connection, schema, first).await?;
-        }
-        // Another schema's functions must not take the place of those that are there.
-        if before.contains_key(&1) && recorded_schema(connection).await?.is_some() {
-            check_schema(connection, schema).await?;
         }
         apply(connection, schema, &migrator).await?;
     } else {
@@ -94,27 +97,6 @@ async fn migrate_in(connection: &mut PgConnection, schema: &str) -> anyhow::Resu
         );
     }
     Ok(Migrated { applied: applied_now, version })
-}
-
-/// Makes sure that our schema is there, as this program needs it, and belongs to the configured
-/// schema of the catalog. Only reads.
-///
-/// # Errors
-/// In words, with what to do.
-pub async fn check(connection: &mut PgConnection, schema: &str) -> anyhow::Result<()> {
-    let applied = applied(connection).await?;
-    let migrator = migrator();
-    ensure!(
-        migrator.iter().all(|migration| applied.contains_key(&migration.version)),
-        "the database's schema tailrace is not there or older than this program: run `tailrace migrate`"
-    );
-    if let Some(newer) = applied.keys().find(|version| !migrator.version_exists(**version)) {
-        bail!(
-            "the database's schema tailrace is newer than this program (migration {newer}): \
-             upgrade tailrace here too"
-        );
-    }
-    check_schema(connection, schema).await
 }
 
 /// Another replica may make it at the same moment: that is as good.
@@ -208,14 +190,8 @@ fn same_checksums(migrator: &Migrator, applied: &BTreeMap<i64, Vec<u8>>) -> bool
 
 fn explain(error: MigrateError) -> anyhow::Error {
     match error {
-        MigrateError::VersionMissing(version) => anyhow::anyhow!(
-            "the database's schema tailrace is newer than this program (migration {version}): \
-             upgrade tailrace here too"
-        ),
-        MigrateError::VersionMismatch(version) => anyhow::anyhow!(
-            "migration {version} was applied by another build of tailrace and differs from this one's: \
-             use a released version"
-        ),
+        MigrateError::VersionMissing(version) => Unfit::Newer(version).into(),
+        MigrateError::VersionMismatch(version) => Unfit::OtherBuild(version).into(),
         other => anyhow::Error::new(other).context(NEEDS_CREATE),
     }
 }
@@ -230,23 +206,23 @@ async fn record_schema(connection: &mut PgConnection, schema: &str) -> anyhow::R
         .execute(&mut *connection)
         .await?;
     }
-    check_schema(connection, schema).await
+    let recorded = recorded_schema(connection).await?;
+    Ok(same_schema(recorded.as_deref(), schema)?)
+}
+
+/// The recorded schema, where the first migration has made the place for it.
+async fn recorded_already(
+    connection: &mut PgConnection,
+    applied: &BTreeMap<i64, Vec<u8>>,
+) -> sqlx::Result<Option<String>> {
+    match applied.is_empty() {
+        true => Ok(None),
+        false => recorded_schema(connection).await,
+    }
 }
 
 async fn recorded_schema(connection: &mut PgConnection) -> sqlx::Result<Option<String>> {
     sqlx::query_scalar!("select catalog_schema from tailrace.installation")
         .fetch_optional(connection)
         .await
-}
-
-async fn check_schema(connection: &mut PgConnection, schema: &str) -> anyhow::Result<()> {
-    let recorded = recorded_schema(connection)
-        .await?
-        .context("the database's schema tailrace was never set up: run `tailrace migrate`")?;
-    ensure!(
-        recorded == schema,
-        "tailrace was set up in this database for the catalog in schema {recorded:?}, and \
-         database.schema says {schema:?}: set it back, for policies and history belong to that catalog"
-    );
-    Ok(())
 }

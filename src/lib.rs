@@ -14,7 +14,6 @@
 //! | [`telemetry`], [`events`] | the log, and the names of what it tells |
 //! | [`demo`] | a private Postgres with a hoglake catalog, and stand-ins for the server's loops |
 //! | [`verify`] | whether what must hold does, read-only |
-//! | [`installation`] | our own schema: migrations, and the check that it fits |
 //! | [`doctor`] | what an operator should know before trusting it |
 //! | [`debt`] | compaction debt by the server's sample, with and without the drop window |
 //! | [`sweep`] | one pass: lease, cursor, look-ups, batches, commits, pace, report |
@@ -24,6 +23,7 @@
 //! | [`explicit`] | the explicit drop of enumerated tuples, and truncate: guards, receipts |
 //! | [`mod@drop`] | the shared drop-commit: guards, commit, receipt |
 //! | [`policy`] | what a policy is; where it is stored |
+//! | [`installation`] | our own schema: migrations, and the check that it fits, which each session begins with |
 //! | [`catalog`] | the only place that knows `hog_*` tables: identities, specs, discovery, the commit lock and tail |
 //! | [`backoff`] | how long to wait before something is tried again (pure) |
 //! | [`window`] | policy + now -> what is expired, what will be and when (pure) |

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use sqlx::postgres::PgConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgRow};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
 
 use super::deadline::{SLACK, within};
@@ -19,8 +19,21 @@ pub struct Database {
     pub connect_timeout: Duration,
 }
 
+/// What a session may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Read and write.
+    ReadWrite,
+    /// Only read: a statement that writes fails.
+    ReadOnly,
+}
+
 impl Database {
-    /// Opens a session for the catalog's schema.
+    /// Opens a session for the catalog's schema, of which nobody has made sure that our own schema
+    /// is the one that this program works with. It is for those who bring that about, tell of it or
+    /// do no work: the migration, doctor and the probe. Everybody else works in a
+    /// [`session`](Self::session) or a [`read_only_session`](Self::read_only_session), which are
+    /// checked.
     ///
     /// What is set: search_path ([`search_path`]), UTC, statements of at most 60 s and
     /// idle transactions of at most 30 s as the server's own sessions have them, waits for locks
@@ -36,16 +49,21 @@ impl Database {
     ///
     /// # Errors
     /// As the driver reports them; see [`super::failure::Failure`].
-    pub async fn session(&self) -> sqlx::Result<PgConnection> {
-        self.session_with("off").await
+    pub async fn unchecked(&self, access: Access) -> sqlx::Result<PgConnection> {
+        Ok(self.open(access, "").await?.0)
     }
 
-    /// As [`Self::session`], but unable to write anything.
-    pub async fn read_only_session(&self) -> sqlx::Result<PgConnection> {
-        self.session_with("on").await
-    }
-
-    async fn session_with(&self, read_only: &str) -> sqlx::Result<PgConnection> {
+    /// As [`Self::unchecked`], with the rows that a question gives which is put in the same round
+    /// trip as the setting up.
+    pub(crate) async fn open(
+        &self,
+        access: Access,
+        question: &'static str,
+    ) -> sqlx::Result<(PgConnection, Vec<PgRow>)> {
+        let read_only = match access {
+            Access::ReadWrite => "off",
+            Access::ReadOnly => "on",
+        };
         let setup = format!(
             "set search_path = {}; set timezone = 'UTC'; \
              set statement_timeout = '60s'; set idle_in_transaction_session_timeout = '30s'; \
@@ -55,14 +73,15 @@ impl Database {
              set default_transaction_read_only = {read_only}; \
              set default_transaction_isolation = 'read committed'; \
              set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10; \
-             set tcp_keepalives_count = 3; set client_connection_check_interval = '5s'",
+             set tcp_keepalives_count = 3; set client_connection_check_interval = '5s'; \
+             {question}",
             search_path(&self.schema)
         );
         let open = async {
             let mut connection = self.options.connect().await?;
             // The schema's name is quoted as an identifier; everything else is constant.
-            sqlx::raw_sql(AssertSqlSafe(setup)).execute(&mut connection).await?;
-            Ok(connection)
+            let rows = sqlx::raw_sql(AssertSqlSafe(setup)).fetch_all(&mut connection).await?;
+            Ok((connection, rows))
         };
         tokio::time::timeout(self.connect_timeout, open).await.unwrap_or_else(|_| {
             let waited = format!("no session within {:?}", self.connect_timeout);

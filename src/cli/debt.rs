@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::text::{bytes, columns, count};
-use super::{DONE, Output, checked_database};
+use super::{DONE, Output, database};
 use crate::catalog::sample::Sampled;
 use crate::config::Config;
 use crate::debt::{CatalogDebt, DebtReport, Rules, debt};
@@ -19,7 +19,7 @@ pub struct DebtArgs {
 }
 
 pub async fn run(config: &Config, args: &DebtArgs) -> anyhow::Result<u8> {
-    let database = checked_database(config).await?;
+    let database = database(config)?;
     let rules = Rules { min_keep: config.guard.min_keep.get(), lead: config.compaction.lead.get() };
     let report = debt(&database, args.catalog.as_deref(), rules).await?;
     let mut out = std::io::stdout().lock();

@@ -10,7 +10,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::text::{bytes, columns, count, counted};
-use super::{DONE, FAILED, Output, TableName, USAGE, checked_database, policy, table_name};
+use super::{DONE, FAILED, Output, TableName, USAGE, database, policy, table_name};
 use crate::catalog::connect::close;
 use crate::catalog::shape::table_shape;
 use crate::catalog::tables::find_table;
@@ -73,7 +73,7 @@ pub async fn run(config: &Config, args: &DropArgs) -> anyhow::Result<u8> {
         );
         return Ok(USAGE);
     }
-    let database = checked_database(config).await?;
+    let database = database(config)?;
     let mut connection = database.session().await?;
     let result = drop_or_ask(&mut connection, config, args, asks).await;
     close(connection).await;

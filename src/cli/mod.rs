@@ -21,10 +21,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::catalog::connect::{Database, close};
+use crate::catalog::connect::Database;
 use crate::catalog::failure::in_words;
 use crate::config::{Config, LoadOptions};
-use crate::installation;
 use crate::policy::field::FieldError;
 use crate::policy::keep::KeepError;
 use crate::sweep::Scope;
@@ -215,21 +214,12 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// The database that the configuration names.
+/// The database that the configuration names. Each session in it makes sure that our schema is the
+/// one that this program works with.
 fn database(config: &Config) -> anyhow::Result<Database> {
     Ok(Database {
         options: config.connect_options()?,
         schema: config.database.schema.as_str().to_owned(),
         connect_timeout: config.database.connect_timeout.get(),
     })
-}
-
-/// The database, once it is certain that our schema in it is the one that this program needs.
-async fn checked_database(config: &Config) -> anyhow::Result<Database> {
-    let database = database(config)?;
-    let mut connection = database.read_only_session().await?;
-    let checked = installation::check(&mut connection, &database.schema).await;
-    close(connection).await;
-    checked?;
-    Ok(database)
 }

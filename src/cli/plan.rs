@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::progress::spinner;
 use super::text::{bytes, columns, counted};
-use super::{DONE, Output, SOME_TABLES_FAILED, ScopeArgs, checked_database};
+use super::{DONE, Output, SOME_TABLES_FAILED, ScopeArgs, database};
 use crate::config::Config;
 use crate::instant::UtcInstant;
 use crate::policy::Mode;
@@ -34,7 +34,7 @@ fn instant(text: &str) -> Result<UtcInstant, String> {
 }
 
 pub async fn run(config: &Config, args: &PlanArgs) -> anyhow::Result<u8> {
-    let database = checked_database(config).await?;
+    let database = database(config)?;
     let settings = Settings::from_config(config);
     let bar = spinner("planning", "");
     let plans = plan_all(&database, &settings, &args.scope.scope(), args.at).await;

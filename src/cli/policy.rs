@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 
 use super::plan::table_text;
 use super::text::{columns, counted};
-use super::{DONE, FAILED, Output, TableName, checked_database, table_name};
+use super::{DONE, FAILED, Output, TableName, database, table_name};
 use crate::catalog::clock;
 use crate::catalog::connect::close;
 use crate::catalog::failure::in_words;
@@ -97,7 +97,7 @@ struct TableArgs {
 }
 
 pub async fn run(config: &Config, command: &PolicyCommand) -> anyhow::Result<u8> {
-    let database = checked_database(config).await?;
+    let database = database(config)?;
     let mut connection = match command {
         PolicyCommand::Get(_) | PolicyCommand::List(_) => database.read_only_session().await?,
         PolicyCommand::Set(_) | PolicyCommand::Unset(_) => database.session().await?,

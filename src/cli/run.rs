@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 
-use super::{DONE, checked_database, database};
+use super::{DONE, database};
 use crate::catalog::connect::Database;
 use crate::catalog::failure::{in_words, is_away};
 use crate::config::{Bind, Config};
@@ -125,7 +125,8 @@ impl Runner {
         result
     }
 
-    /// The database, with our schema in it as this program needs it.
+    /// The database, with our schema in it brought up to date once. That it still is the one that
+    /// this program works with, each session makes sure of.
     async fn prepared_database(&self) -> anyhow::Result<Database> {
         let config = &self.config;
         // The password file is read each time: a rotated password is found by the next one.
@@ -134,7 +135,7 @@ impl Runner {
             migrate(&database).await?;
             self.prepared.store(true, Ordering::Relaxed);
         }
-        checked_database(config).await
+        Ok(database)
     }
 
     /// Renews the shield, and tells if that failed.

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::progress::spinner;
 use super::text::{bytes, counted};
-use super::{DONE, FAILED, Output, SOME_TABLES_FAILED, ScopeArgs, checked_database};
+use super::{DONE, FAILED, Output, SOME_TABLES_FAILED, ScopeArgs, database};
 use crate::config::Config;
 use crate::sweep::report::{PassReport, TableReport};
 use crate::sweep::{Progress, Settings, run_pass};
@@ -21,7 +21,7 @@ pub struct SweepArgs {
 }
 
 pub async fn run(config: &Config, args: &SweepArgs) -> anyhow::Result<u8> {
-    let database = checked_database(config).await?;
+    let database = database(config)?;
     let settings = Settings::from_config(config);
     let stop = crate::daemon::stop_on_signal(config.shutdown.grace.get())?;
     let report = with_progress(&stop, async |progress| {

@@ -6,7 +6,7 @@ use anyhow::ensure;
 use sqlx::PgConnection;
 
 use super::text::{bytes, columns, count, counted};
-use super::{DONE, Output, TableName, checked_database, table_name};
+use super::{DONE, Output, TableName, database, table_name};
 use crate::catalog::connect::close;
 use crate::catalog::tables::{Catalog, catalogs};
 use crate::config::Config;
@@ -35,7 +35,7 @@ pub struct TraceArgs {
 }
 
 pub async fn run(config: &Config, args: &TraceArgs) -> anyhow::Result<u8> {
-    let database = checked_database(config).await?;
+    let database = database(config)?;
     let mut connection = database.read_only_session().await?;
     let told = tell(&mut connection, args).await;
     close(connection).await;

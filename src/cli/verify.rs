@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::progress::spinner;
 use super::text::count;
-use super::{DONE, Output, SOME_TABLES_FAILED, ScopeArgs, checked_database};
+use super::{DONE, Output, SOME_TABLES_FAILED, ScopeArgs, database};
 use crate::config::Config;
 use crate::verify::report::{CheckReport, Report, Status};
 use crate::verify::{Settings, verify};
@@ -19,7 +19,7 @@ pub struct VerifyArgs {
 }
 
 pub async fn run(config: &Config, args: &VerifyArgs) -> anyhow::Result<u8> {
-    let database = checked_database(config).await?;
+    let database = database(config)?;
     let bar = spinner("verifying", "");
     let report = verify(&database, &Settings::from_config(config), &args.scope.scope()).await;
     bar.finish_and_clear();

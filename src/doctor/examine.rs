@@ -14,7 +14,7 @@ use super::{
     rights,
 };
 use crate::catalog::clock;
-use crate::catalog::connect::{Database, close};
+use crate::catalog::connect::{Access, Database, close};
 use crate::catalog::failure::{Failure, in_words, is_away};
 use crate::catalog::inventory::consumers::slowest;
 use crate::catalog::inventory::creators::creators as creators_of;
@@ -44,7 +44,7 @@ pub struct Doctor<'a> {
 /// # Errors
 /// The database is away, there is no hoglake catalog in the schema, or no catalog of that name.
 pub async fn examine(doctor: &Doctor<'_>) -> anyhow::Result<Report> {
-    let mut connection = doctor.database.read_only_session().await?;
+    let mut connection = doctor.database.unchecked(Access::ReadOnly).await?;
     let examined = examine_in(&mut connection, doctor).await;
     close(connection).await;
     examined
@@ -161,7 +161,8 @@ impl Examination<'_> {
         }
         let kept = upkeep::retention(connection, catalog_id).await;
         if let Some(Some(kept)) = self.looked("retention", Some(catalog), kept)? {
-            self.findings.push(retention::of_seconds(name, &kept));
+            let schema = &self.doctor.database.schema;
+            self.findings.push(retention::of_seconds(name, schema, &kept));
             let slowest = slowest(connection, catalog_id).await;
             if let Some(slowest) = self.looked("floor", Some(catalog), slowest)? {
                 self.findings.extend(retention::of_floor(name, &kept, slowest.as_ref()));

@@ -84,22 +84,25 @@ pub fn findings(objects: &Objects, schema: &str) -> Vec<Finding> {
         if !objects.tables.contains_key(*table) {
             continue;
         }
-        let (state, mut statements) = match objects.indexes.get(*name) {
+        let (state, to_do, mut statements) = match objects.indexes.get(*name) {
             Some(index) if index.is_valid => continue,
-            Some(_) => ("not valid", vec![format!("drop index concurrently {schema}.{name};")]),
-            None => ("missing", Vec::new()),
+            Some(_) => (
+                "not valid",
+                "unless somebody is building it right now (pg_stat_progress_create_index), build it \
+                 anew, as the owner of the table; writers go on meanwhile",
+                vec![format!("drop index concurrently {schema}.{name};")],
+            ),
+            None => (
+                "missing",
+                "build it, as the owner of the table; writers go on meanwhile",
+                Vec::new(),
+            ),
         };
         statements.push(format!("create index concurrently {name} on {schema}.{table} {rest};"));
         let level = if SPARED.contains(name) { Level::Warning } else { Level::Problem };
         findings.push(
-            Finding::new(
-                level,
-                CHECK,
-                format!("the index {name} is {state}"),
-                why(name),
-                "build it, as the owner of the table; writers go on meanwhile",
-            )
-            .with(statements),
+            Finding::new(level, CHECK, format!("the index {name} is {state}"), why(name), to_do)
+                .with(statements),
         );
     }
     if findings.is_empty() {

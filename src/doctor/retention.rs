@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use super::{Finding, Level, at, roughly};
 use crate::catalog::inventory::consumers::Consumer;
 use crate::catalog::inventory::upkeep::Retention;
+use crate::installation::rights::as_identifier;
 
 const CHECK: &str = "retention";
 const FLOOR: &str = "floor";
@@ -17,9 +18,13 @@ const GENEROUS: i64 = 24 * 3600;
 const LAG: i64 = 3600;
 
 /// How long snapshots stay.
-pub fn of_seconds(catalog: &str, retention: &Retention) -> Finding {
+///
+/// What a retention deletes is gone for good, so the statement that sets one has a place where the
+/// number goes and no number: as it stands it only fails.
+pub fn of_seconds(catalog: &str, schema: &str, retention: &Retention) -> Finding {
     let set = format!(
-        "update hog_catalog set snapshot_retention_seconds = 3600 where name = '{}';",
+        "update {}.hog_catalog set snapshot_retention_seconds = SECONDS where name = '{}';",
+        as_identifier(schema),
         catalog.replace('\'', "''")
     );
     let finding = match retention.seconds {
@@ -29,7 +34,8 @@ pub fn of_seconds(catalog: &str, retention: &Retention) -> Finding {
             "snapshot_retention_seconds is null: snapshots stay for ever",
             "so do the objects of all that is dropped: readers no longer see them, and nobody \
              deletes them",
-            "set a retention that is longer than the longest read, through the server:",
+            "if nobody needs the old snapshots, set a retention that is longer than the longest read, \
+             through the server or so; what only older snapshots show is then deleted for good:",
         )
         .with(vec![set]),
         Some(seconds) if seconds > GENEROUS => Finding::new(

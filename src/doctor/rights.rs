@@ -1,34 +1,29 @@
 //! Whether the database role has the rights that it needs, and no more.
 
+use super::own_role::{self, TooMuch};
 use super::{Finding, Level, listed};
 use crate::catalog::inventory::privileges::{Held, Privileges};
 use crate::installation::rights::{Object, Purpose, Right, Whose, as_identifier, needed};
 
-const CHECK: &str = "rights";
+pub(super) const CHECK: &str = "rights";
 
-/// What is missing, with the GRANT for each, and what is too much, with a REVOKE where one helps.
+/// What is missing, with the GRANT for each, and what is too much, with a REVOKE where that harms
+/// nobody.
+///
+/// Nothing is taken from a role that is or may be somebody else's too (a superuser, an owner, the
+/// server's own): there the statements make another role, once.
 ///
 /// An object that is not there needs no right. Whoever owns our own tables has every right on
 /// them, which is as it should be for a role that migrates.
 pub fn findings(held: &Privileges, schema: &str) -> Vec<Finding> {
     let role = &held.role;
     let mut findings = Vec::new();
+    let mut too_much = Vec::new();
     if !held.attributes.is_empty() {
-        let attributes = held.attributes.iter().map(|attribute| format!("no{attribute}"));
-        findings.push(
-            Finding::new(
-                Level::Warning,
-                CHECK,
-                format!("the role {role} is {}", held.attributes.join(", ")),
-                "it may far more than tailrace needs, so a mistake or a lost password costs more",
-                "use a role of its own, with the grants of the README",
-            )
-            .with(vec![format!(
-                "alter role {} {};",
-                as_identifier(role),
-                attributes.collect::<Vec<_>>().join(" ")
-            )]),
-        );
+        too_much.push(TooMuch {
+            what: format!("the role {role} is {}", held.attributes.join(", ")),
+            why: "it may far more than tailrace needs, so a mistake or a lost password costs more",
+        });
     }
     // To a superuser nothing is refused, and nothing can be revoked.
     if !held.is_superuser() {
@@ -41,9 +36,28 @@ pub fn findings(held: &Privileges, schema: &str) -> Vec<Finding> {
         ] {
             findings.extend(missing(held, schema, purpose));
         }
-        findings.extend(owned(held, schema));
-        findings.extend(too_many(held, schema));
+        let owned = own_role::owned(held, schema);
+        if !owned.is_empty() {
+            too_much.push(TooMuch {
+                what: format!("the role {role} owns {}", listed(&owned)),
+                why: "an owner may alter and drop what is hoglake's",
+            });
+        }
+        let (names, statements) = beyond(held, schema);
+        let more = TooMuch {
+            what: format!("the role {role} may more than it needs: {}", listed(&names)),
+            why: "what it does not need it can only misuse",
+        };
+        if !names.is_empty() && own_role::is_somebody_elses(held, schema) {
+            too_much.push(more);
+        } else if !names.is_empty() {
+            let to_do = "if nothing but tailrace uses the role, revoke it, from the role or from \
+                         what it is a member of; else let tailrace log in as a role of its own:";
+            let finding = Finding::new(Level::Warning, CHECK, more.what, more.why, to_do);
+            findings.push(finding.with(statements));
+        }
     }
+    findings.extend(own_role::advised(held, schema, too_much));
     if findings.is_empty() {
         findings.push(Finding::ok(CHECK, format!("the role {role} has what it needs and no more")));
     }
@@ -105,28 +119,12 @@ fn holds(held: &Held, right: &Right) -> bool {
             && right.columns.iter().all(|column| some.is_some_and(|some| some.contains(*column)))
 }
 
-fn owned(held: &Privileges, schema: &str) -> Option<Finding> {
-    let owned: Vec<_> = held
-        .relations
-        .iter()
-        .filter(|((of, _), held)| of == schema && held.is_owned)
-        .map(|((_, name), _)| name.clone())
-        .collect();
-    (!owned.is_empty()).then(|| {
-        Finding::new(
-            Level::Warning,
-            CHECK,
-            format!("the role {} owns {}", held.role, listed(&owned)),
-            "an owner may alter and drop what is hoglake's",
-            "use a role of its own, with the grants of the README",
-        )
-    })
-}
-
-/// Rights on tables and sequences beyond the list, as (privilege, object) with the REVOKE of each.
-fn too_many(held: &Privileges, schema: &str) -> Option<Finding> {
+/// Rights on tables and sequences beyond the list, by name, and the statements that take them away
+/// and leave what is on it.
+fn beyond(held: &Privileges, schema: &str) -> (Vec<String>, Vec<String>) {
     let all = needed();
-    let role = as_identifier(&held.role);
+    let role_name = &held.role;
+    let role = as_identifier(role_name);
     let mut names = Vec::new();
     let mut statements = Vec::new();
     for ((of, name), held) in &held.relations {
@@ -137,22 +135,23 @@ fn too_many(held: &Privileges, schema: &str) -> Option<Finding> {
             .iter()
             .filter(|right| key(schema, right.object) == Some((of.clone(), name.clone())))
             .collect();
-        let right_to = |privilege: &str| {
-            rights.iter().find(|right| right.privilege == privilege).map(|right| right.columns)
-        };
-        let mut say = |privilege: String| {
-            let object = format!("{}.{name}", as_identifier(of));
+        let object = format!("{}.{name}", as_identifier(of));
+        let mut say = |privilege: String, left: Option<&Right>| {
             statements.push(format!("revoke {privilege} on {object} from {role};"));
+            statements.extend(left.map(|right| right.grant(schema, role_name)));
             names.push(format!("{privilege} on {name}"));
         };
         for privilege in &held.whole {
-            // An UPDATE of the whole where some columns would do is too much as well.
-            if right_to(privilege).is_none_or(|columns| !columns.is_empty()) {
-                say(privilege.to_lowercase());
+            let right = rights.iter().copied().find(|right| right.privilege == privilege);
+            // An UPDATE of the whole where some columns would do is too much as well; to revoke it
+            // revokes that of the columns too.
+            if right.is_none_or(|right| !right.columns.is_empty()) {
+                say(privilege.to_lowercase(), right);
             }
         }
         for (privilege, columns) in &held.columns {
-            let allowed = right_to(privilege);
+            let right = rights.iter().find(|right| right.privilege == privilege);
+            let allowed = right.map(|right| right.columns);
             let beyond: Vec<_> = columns
                 .iter()
                 .filter(|column| {
@@ -163,18 +162,9 @@ fn too_many(held: &Privileges, schema: &str) -> Option<Finding> {
                 .map(String::as_str)
                 .collect();
             if !beyond.is_empty() {
-                say(format!("{} ({})", privilege.to_lowercase(), beyond.join(", ")));
+                say(format!("{} ({})", privilege.to_lowercase(), beyond.join(", ")), None);
             }
         }
     }
-    (!names.is_empty()).then(|| {
-        Finding::new(
-            Level::Warning,
-            CHECK,
-            format!("the role {} may more than it needs: {}", held.role, listed(&names)),
-            "what it does not need it can only misuse",
-            "revoke it, from the role or from what it is a member of:",
-        )
-        .with(statements)
-    })
+    (names, statements)
 }

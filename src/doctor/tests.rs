@@ -136,3 +136,20 @@ fn whose_snapshots() {
         assert_eq!((found.level, found.what.as_str()), (level, what));
     }
 }
+
+/// Names are anybody's: a line to copy does what it says and nothing else.
+#[test]
+fn words_for_a_shell() {
+    for (word, quoted) in [
+        ("events.raw", "events.raw"),
+        ("day(at)", "'day(at)'"),
+        ("", "''"),
+        ("a b", "'a b'"),
+        ("x;rm -rf ~", "'x;rm -rf ~'"),
+        ("$(id)`id`", "'$(id)`id`'"),
+        ("it's", r"'it'\''s'"),
+        ("é", "'é'"),
+    ] {
+        assert_eq!(super::shell_word(word), quoted);
+    }
+}

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::PgConnection;
 
-use super::{Finding, Level, at};
+use super::{Finding, Level, at, shell_word};
 use crate::catalog::sample::{Generation, tuples};
 use crate::catalog::shape::{spec_book, table_shape};
 use crate::catalog::tables::{LiveTable, TableIdentity};
@@ -163,8 +163,10 @@ fn of_table(table: &Ungoverned) -> Finding {
         format!("partitioned by {} without a policy; {frees}", table.field),
         "it grows for ever",
         format!(
-            "if it may be dropped: tailrace policy set {} {}.{} --field '{}' --keep KEEP --mode observe",
-            table.table.catalog, table.table.namespace, table.table.table, table.field
+            "if it may be dropped: tailrace policy set {} {} --field {} --keep KEEP --mode observe",
+            shell_word(&table.table.catalog),
+            shell_word(&format!("{}.{}", table.table.namespace, table.table.table)),
+            shell_word(&table.field)
         ),
     )
     .of_table(&table.table);

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::installation::Unfit;
+
 /// Why a request was not carried out. Nothing was written, but for [`Problem::Unavailable`].
 ///
 /// Each has the status and code of the contract's table ("Wire conventions"); the text is for
@@ -64,6 +66,9 @@ pub enum Problem {
     /// carried out is unknown where it was lost at COMMIT: the same key tells.
     #[error("the database is away; try again, with the same idempotency key")]
     Unavailable,
+    /// 503 `unavailable`: our schema in the database is not the one that this program works with.
+    #[error("{0}; nothing was done")]
+    Unfit(Unfit),
     /// 500 `internal_error`. What went wrong is in our log, not in the answer.
     #[error("the request could not be carried out; the server's log says why")]
     Internal,
@@ -84,7 +89,7 @@ impl Problem {
             | Self::PropertyTakesOver(_) => 409,
             Self::Expired(_) => 410,
             Self::Validation(_) => 422,
-            Self::CommitQueueTimeout { .. } | Self::Unavailable => 503,
+            Self::CommitQueueTimeout { .. } | Self::Unavailable | Self::Unfit(_) => 503,
             Self::Internal => 500,
         }
     }
@@ -104,7 +109,7 @@ impl Problem {
             Self::Expired(_) => "expired",
             Self::Validation(_) => "validation",
             Self::CommitQueueTimeout { .. } => "commit_queue_timeout",
-            Self::Unavailable => "unavailable",
+            Self::Unavailable | Self::Unfit(_) => "unavailable",
             Self::Internal => "internal_error",
         }
     }

@@ -13,6 +13,7 @@ use tokio::task::JoinError;
 use crate::catalog;
 use crate::events;
 use crate::explicit::problem::Problem;
+use crate::installation::Unfit;
 
 /// When a client that is told to come again may do so.
 const COME_AGAIN: Duration = Duration::from_secs(1);
@@ -85,9 +86,9 @@ impl Failure {
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Problem(Problem::CommitQueueTimeout { retry_after, .. }) => Some(*retry_after),
-            Self::TooManyDrops | Self::Unavailable | Self::Problem(Problem::Unavailable) => {
-                Some(COME_AGAIN)
-            }
+            Self::TooManyDrops
+            | Self::Unavailable
+            | Self::Problem(Problem::Unavailable | Problem::Unfit(_)) => Some(COME_AGAIN),
             _ => None,
         }
     }
@@ -108,6 +109,18 @@ impl Failure {
                 tell("internal_error", error);
                 Self::Problem(Problem::Internal)
             }
+        }
+    }
+
+    /// What it means that no session could be opened.
+    pub fn of_session(error: &anyhow::Error) -> Self {
+        if let Some(unfit) = error.downcast_ref::<Unfit>() {
+            tell("unavailable", unfit);
+            return Self::Problem(Problem::Unfit(unfit.clone()));
+        }
+        match error.downcast_ref::<sqlx::Error>() {
+            Some(database) => Self::of_database(database),
+            None => Self::of_configuration(error),
         }
     }
 

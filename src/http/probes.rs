@@ -16,7 +16,7 @@ use super::failure::Failure;
 use super::routes::{ErrorBody, document};
 use super::sessions::OpenDatabase;
 use super::state::State;
-use crate::catalog::connect::close;
+use crate::catalog::connect::{Access, close};
 use crate::metrics::CONTENT_TYPE as METRICS;
 
 /// An answer of the database counts for so long: nobody who asks more often makes it work more.
@@ -59,7 +59,8 @@ impl Probe {
     }
 
     async fn ask(&self) -> anyhow::Result<()> {
-        let mut connection = (self.database)()?.session().await?;
+        // That it answers is all that is asked: who may work on it is another question.
+        let mut connection = (self.database)()?.unchecked(Access::ReadOnly).await?;
         connection.ping().await?;
         close(connection).await;
         Ok(())

@@ -38,12 +38,16 @@ impl Sessions {
     /// Opens a session, once one may be opened.
     ///
     /// # Errors
-    /// [`Failure::Unavailable`] where none may be opened in time, or the database is away.
+    /// [`Failure::Unavailable`] where none may be opened in time, or the database is away;
+    /// [`Problem::Unfit`](crate::explicit::problem::Problem::Unfit) where our schema in it is not
+    /// the one that this program works with.
     pub async fn open(&self) -> Result<Session, Failure> {
         let permit = tokio::time::timeout(self.patience, self.permits.clone().acquire_owned());
         let Ok(Ok(permit)) = permit.await else { return Err(Failure::Unavailable) };
         let database = (self.database)().map_err(|error| Failure::of_configuration(&error))?;
-        Ok(Session { connection: database.session().await?, _permit: permit })
+        let opened = database.session().await;
+        let connection = opened.map_err(|error| Failure::of_session(&error))?;
+        Ok(Session { connection, _permit: permit })
     }
 }
 

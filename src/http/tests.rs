@@ -21,6 +21,7 @@ use super::routes::{dressed, router};
 use super::{Context, State};
 use crate::config::{Config, LoadOptions};
 use crate::explicit::problem::Problem;
+use crate::installation::Unfit;
 use crate::telemetry::capture;
 
 /// A state without a database.
@@ -59,7 +60,7 @@ async fn every_problem_has_its_bytes() {
         reason: "the commit lock was not had".to_owned(),
         retry_after: Duration::from_millis(1_001),
     };
-    let cases: [(Failure, u16, Option<&str>, &str); 20] = [
+    let cases: [(Failure, u16, Option<&str>, &str); 21] = [
         (Problem::BadRequest(text()).into(), 400, None, r#"{"detail":"so","error":"bad_request"}"#),
         (
             Failure::Unauthorized,
@@ -154,6 +155,12 @@ async fn every_problem_has_its_bytes() {
             503,
             Some("1"),
             r#"{"detail":"the database cannot be used at the moment; nothing was done, try again","error":"unavailable"}"#,
+        ),
+        (
+            Problem::Unfit(Unfit::Newer(7)).into(),
+            503,
+            Some("1"),
+            r#"{"detail":"the database's schema tailrace is newer than this program (migration 7): upgrade tailrace here too; nothing was done","error":"unavailable"}"#,
         ),
     ];
     for (failure, status, retry_after, expected) in cases {

@@ -6,18 +6,19 @@
 
 use std::time::{Duration, Instant};
 
-use sqlx::{Connection, PgConnection};
+use sqlx::PgConnection;
 
 use crate::catalog::commit_lock::{release_lease, try_lease};
 use crate::catalog::connect::{Database, close};
 use crate::catalog::deadline::within;
+use crate::installation::{Unfit, check};
 
 /// How long the lease of a session that broke may outlive it: the server needs a moment to see
 /// that nobody is there any more, and up to 5 s where the session was in a drop's transaction.
 const LINGERS: Duration = Duration::from_secs(7);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// A session that has not answered by then is as good as broken.
-const PING: Duration = Duration::from_secs(5);
+const ANSWER: Duration = Duration::from_secs(5);
 
 /// A session with the lease on one catalog.
 pub struct LeasedSession<'a> {
@@ -28,7 +29,10 @@ pub struct LeasedSession<'a> {
 
 impl<'a> LeasedSession<'a> {
     /// Opens a session and takes the lease; `None` if another daemon has it.
-    pub async fn open(database: &'a Database, catalog_id: i64) -> sqlx::Result<Option<Self>> {
+    ///
+    /// # Errors
+    /// As those of [`Database::session`].
+    pub async fn open(database: &'a Database, catalog_id: i64) -> anyhow::Result<Option<Self>> {
         let mut connection = database.session().await?;
         if try_lease(&mut connection, catalog_id).await? {
             return Ok(Some(LeasedSession { database, catalog_id, connection }));
@@ -42,15 +46,19 @@ impl<'a> LeasedSession<'a> {
         &mut self.connection
     }
 
-    /// Makes sure that there is a session with the lease, after something broke it. Waits a few
-    /// seconds for a lease that is still held, for that is most likely our own broken session's;
-    /// once it is ours, whatever that session had in hand is committed or rolled back.
+    /// Makes sure that there is a session with the lease, after something broke it, and that our
+    /// schema is still the one that this program works with: another one may have brought it up to
+    /// date since. Waits a few seconds for a lease that is still held, for that is most likely our
+    /// own broken session's; once it is ours, whatever that session had in hand is committed or
+    /// rolled back.
     ///
     /// # Errors
-    /// The database is away, or another daemon took the lease in between.
+    /// The database is away, another daemon took the lease in between, or [`Unfit`].
     pub async fn reestablish(&mut self) -> anyhow::Result<()> {
-        if within(PING, self.connection.ping()).await.is_ok() {
-            return Ok(());
+        match within(ANSWER, check(&mut self.connection, &self.database.schema)).await {
+            Ok(()) => return Ok(()),
+            Err(error) if error.is::<Unfit>() => return Err(error),
+            Err(_) => {}
         }
         let mut connection = self.database.session().await?;
         let since = Instant::now();

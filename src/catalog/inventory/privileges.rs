@@ -11,8 +11,12 @@ pub struct Privileges {
     pub role: String,
     /// Attributes that give it more than any grant: `superuser`, `createrole`, ...
     pub attributes: Vec<String>,
-    /// The schemas, of the catalog's and ours, that it may use.
+    /// The schemas that there are, of the catalog's and ours.
+    pub schemas: BTreeSet<String>,
+    /// Those of them that it may use.
     pub usable_schemas: BTreeSet<String>,
+    /// A name for another role that no role has: `tailrace`, or that with a number.
+    pub free_role: String,
     /// Relations by (schema, name): tables and sequences of the server's and ours.
     pub relations: BTreeMap<(String, String), Held>,
 }
@@ -50,10 +54,17 @@ pub async fn privileges(connection: &mut PgConnection, schema: &str) -> sqlx::Re
     )
     .fetch_one(&mut *connection)
     .await?;
-    let usable_schemas = sqlx::query_scalar!(
-        r#"select nspname::text as "name!" from pg_catalog.pg_namespace
-           where nspname in ($1, 'tailrace') and pg_catalog.has_schema_privilege(oid, 'USAGE')"#,
+    let schemas = sqlx::query!(
+        r#"select nspname::text as "name!",
+                  pg_catalog.has_schema_privilege(oid, 'USAGE') as "is_usable!"
+           from pg_catalog.pg_namespace where nspname in ($1, 'tailrace')"#,
         schema
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    let taken = sqlx::query_scalar!(
+        r#"select rolname::text as "name!" from pg_catalog.pg_roles
+           where rolname like 'tailrace%'::text"#
     )
     .fetch_all(&mut *connection)
     .await?;
@@ -113,7 +124,36 @@ pub async fn privileges(connection: &mut PgConnection, schema: &str) -> sqlx::Re
     Ok(Privileges {
         role: role.name,
         attributes: role.attributes,
-        usable_schemas: usable_schemas.into_iter().collect(),
+        schemas: schemas.iter().map(|schema| schema.name.clone()).collect(),
+        usable_schemas: schemas
+            .into_iter()
+            .filter(|schema| schema.is_usable)
+            .map(|schema| schema.name)
+            .collect(),
+        free_role: free_name(&taken),
         relations,
     })
+}
+
+/// The first of `tailrace`, `tailrace_2`, `tailrace_3` ... that is not among these.
+fn free_name(taken: &[String]) -> String {
+    let mut names = std::iter::once("tailrace".to_owned())
+        .chain((2..).map(|number: u64| format!("tailrace_{number}")));
+    names.find(|name| !taken.contains(name)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_name_that_no_role_has() {
+        for (taken, free) in [
+            (vec![], "tailrace"),
+            (vec!["tailrace_2", "tailraces"], "tailrace"),
+            (vec!["tailrace"], "tailrace_2"),
+            (vec!["tailrace_2", "tailrace", "tailrace_4"], "tailrace_3"),
+        ] {
+            let taken: Vec<_> = taken.into_iter().map(str::to_owned).collect();
+            assert_eq!(super::free_name(&taken), free);
+        }
+    }
 }

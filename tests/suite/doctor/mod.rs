@@ -1,6 +1,7 @@
 //! `tailrace doctor`: each finding where it belongs, and nowhere else.
 
 mod bounded;
+mod own_role;
 mod policies;
 mod rights;
 mod server;

@@ -39,12 +39,15 @@ async fn how_long_snapshots_stay() -> Result<()> {
         let said = database.doctor().await?;
         assert_eq!(said.of("retention"), [(level, what)]);
         let statements: &[&str] = match retention {
-            None => {
-                &["update hog_catalog set snapshot_retention_seconds = 3600 where name = 'lake';"]
-            }
+            None => &["update public.hog_catalog set snapshot_retention_seconds = SECONDS where \
+                       name = 'lake';"],
             Some(_) => &[],
         };
         assert_eq!(said.statements("retention"), statements);
+        // A number has to be put in: as it is printed it sets nothing.
+        for statement in statements {
+            assert!(database.sql(statement).await.is_err(), "{statement}");
+        }
         assert_eq!(said.of("floor").len(), usize::from(retention.is_some()));
     }
     Ok(())

@@ -63,7 +63,7 @@ impl Scene {
 
     /// A session of ours.
     pub async fn session(&self) -> Result<PgConnection> {
-        Ok(self.database.tailrace().session().await?)
+        self.database.tailrace().session().await
     }
 
     /// A drop in a session of its own, which waits for the commit lock as long as it takes.

@@ -11,6 +11,7 @@ mod plans;
 mod policies;
 mod probes;
 pub mod tokens;
+mod unfit;
 
 use anyhow::{Context, Result};
 use tailrace::demo::lake::{Catalog, Field, Table};

@@ -60,6 +60,9 @@ async fn without_it_every_command_says_what_to_do() -> Result<()> {
         vec!["policy", "set", "lake", "events.raw", "--field", "at", "--keep", "7d"],
         vec!["policy", "unset", "lake", "events.raw"],
         vec!["trace"],
+        vec!["verify"],
+        vec!["debt"],
+        vec!["drop", "lake", "events.raw", "--partition", "[\"18000\"]", "--yes"],
     ] {
         let ran = database.ran(&args).await?;
         assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{args:?}");

@@ -5,3 +5,4 @@ mod objects;
 mod readme;
 mod roles;
 mod schemas;
+mod upgraded;

@@ -81,3 +81,45 @@ async fn another_schema_is_refused_once_one_is_recorded() -> Result<()> {
     assert_eq!(database.ran(&["plan"]).await?.code, 0);
     Ok(())
 }
+
+/// What a migration creates is bound to the schema of the catalog, so it is asked for first.
+#[tokio::test]
+async fn with_another_schema_no_pending_migration_is_applied() -> Result<()> {
+    let database = TestDatabase::in_schema("hog").await?;
+    assert_eq!(database.ran(&["migrate"]).await?.code, 0);
+    Lake::install(&database.pool, "public").await?;
+    let applied = "SELECT count(*) - 1 FROM tailrace.schema_migration";
+    let pending = database.text(applied).await?.unwrap_or_default();
+    // An installation of the first release.
+    let first = include_str!("../../../migrations/0001_policies_and_drops.sql");
+    database
+        .sql(&format!(
+            "CREATE TABLE kept AS SELECT * FROM tailrace.schema_migration WHERE version = 1;
+             DROP SCHEMA tailrace CASCADE; CREATE SCHEMA tailrace;
+             CREATE TABLE tailrace.schema_migration (LIKE kept, PRIMARY KEY (version));
+             ALTER TABLE tailrace.schema_migration
+               ALTER installed_on SET DEFAULT now();
+             INSERT INTO tailrace.schema_migration SELECT * FROM kept;
+             DROP TABLE kept;
+             {first}
+             INSERT INTO tailrace.installation (catalog_schema) VALUES ('hog')"
+        ))
+        .await?;
+    let env = [("TAILRACE__DATABASE__SCHEMA", "public")];
+    let refused = database.ran_with(&["migrate"], &env).await?;
+    assert_eq!((refused.code, refused.out.as_str()), (1, ""));
+    assert!(refused.err.contains("for the catalog in schema \"hog\""), "{refused:?}");
+    let applied = "SELECT count(*) FROM tailrace.schema_migration";
+    assert_eq!(database.text(applied).await?.as_deref(), Some("1"));
+
+    let migrated = database.ran(&["migrate"]).await?;
+    let told = format!("Applied {pending} migrations; ");
+    assert!(migrated.out.starts_with(&told), "{migrated:?}");
+    // What the later ones created reads the catalog of the recorded schema.
+    let reads = database.text(
+        "SELECT bool_and(position('hog.hog_' in prosrc) > 0) FROM pg_proc
+          WHERE pronamespace = 'tailrace'::regnamespace AND prosrc LIKE '%.hog\\_%'",
+    );
+    assert_eq!(reads.await?.as_deref(), Some("true"));
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! Sessions for work: each is checked when it is opened, so that nobody works on a catalog whose
+//! ledger this program does not know, or on another schema than the one that our rows are about.
+
+use std::collections::BTreeMap;
+
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
+
+use super::migrator;
+use crate::catalog::connect::{Access, Database, close};
+use crate::catalog::failure::Failure;
+
+/// Why our schema in a database is not the one that this program works with.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// A migration that this program needs was not applied.
+    #[error(
+        "the database's schema tailrace is not there or older than this program: run `tailrace migrate`"
+    )]
+    Older,
+    /// A migration was applied that this program does not know.
+    #[error(
+        "the database's schema tailrace is newer than this program (migration {0}): \
+         upgrade tailrace here too"
+    )]
+    Newer(i64),
+    /// A migration of this number was applied, and it was another one.
+    #[error(
+        "migration {0} was applied by another build of tailrace and differs from this one's: \
+         use a released version"
+    )]
+    OtherBuild(i64),
+    /// There are our tables, and no schema of a catalog is recorded in them.
+    #[error("the database's schema tailrace was never set up: run `tailrace migrate`")]
+    NeverSetUp,
+    /// Our rows are about the catalog in another schema.
+    #[error(
+        "tailrace was set up in this database for the catalog in schema {recorded:?}, and \
+         database.schema says {configured:?}: set it back, for policies and history belong to \
+         that catalog"
+    )]
+    OtherSchema {
+        /// The schema that our rows are about.
+        recorded: String,
+        /// The schema that the configuration names.
+        configured: String,
+    },
+}
+
+impl Database {
+    /// Opens a session for work on the catalog's schema, after making sure that our schema is
+    /// there, as this program needs it, and belongs to that schema. How it is set up is said at
+    /// [`Database::unchecked`]; the check costs no round trip of its own.
+    ///
+    /// # Errors
+    /// [`Unfit`], or as the driver reports it ([`sqlx::Error`]; see [`Failure`]).
+    pub async fn session(&self) -> anyhow::Result<PgConnection> {
+        self.checked(Access::ReadWrite).await
+    }
+
+    /// As [`Self::session`], but unable to write anything.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn read_only_session(&self) -> anyhow::Result<PgConnection> {
+        self.checked(Access::ReadOnly).await
+    }
+
+    async fn checked(&self, access: Access) -> anyhow::Result<PgConnection> {
+        let (connection, rows) = self.open(access, QUESTION).await.map_err(unanswered)?;
+        if let Err(unfit) = Installed::read(&rows)?.fits(&self.schema) {
+            close(connection).await;
+            return Err(unfit.into());
+        }
+        Ok(connection)
+    }
+}
+
+/// Makes sure of a session that is open what [`Database::session`] makes sure of. Only reads; one
+/// statement.
+///
+/// # Errors
+/// As there.
+pub async fn check(connection: &mut PgConnection, schema: &str) -> anyhow::Result<()> {
+    let rows = sqlx::raw_sql(QUESTION).fetch_all(connection).await.map_err(unanswered)?;
+    Ok(Installed::read(&rows)?.fits(schema)?)
+}
+
+/// What was applied, and for which schema: a row for each migration, and one for the schema.
+const QUESTION: &str = "select m.version, m.checksum, null::pg_catalog.text as catalog_schema \
+    from tailrace.schema_migration m where m.success \
+    union all \
+    select null, null, i.catalog_schema from tailrace.installation i";
+
+/// An error of [`QUESTION`]: without our tables nothing is installed.
+fn unanswered(error: sqlx::Error) -> anyhow::Error {
+    match Failure::of(&error) {
+        Failure::MissingObject => Unfit::Older.into(),
+        _ => error.into(),
+    }
+}
+
+/// What is installed in a database.
+#[derive(Debug, Default)]
+struct Installed {
+    /// The checksums of the migrations, by version.
+    applied: BTreeMap<i64, Vec<u8>>,
+    /// The schema of the catalog that our rows are about.
+    catalog_schema: Option<String>,
+}
+
+impl Installed {
+    fn read(rows: &[PgRow]) -> sqlx::Result<Self> {
+        let mut installed = Installed::default();
+        for row in rows {
+            if let (Some(version), Some(checksum)) = (row.try_get(0)?, row.try_get(1)?) {
+                installed.applied.insert(version, checksum);
+            }
+            if let Some(schema) = row.try_get(2)? {
+                installed.catalog_schema = Some(schema);
+            }
+        }
+        Ok(installed)
+    }
+
+    fn fits(&self, schema: &str) -> Result<(), Unfit> {
+        let migrator = migrator();
+        for migration in migrator.iter() {
+            match self.applied.get(&migration.version) {
+                None => return Err(Unfit::Older),
+                Some(checksum) if *checksum != *migration.checksum => {
+                    return Err(Unfit::OtherBuild(migration.version));
+                }
+                Some(_) => {}
+            }
+        }
+        let newer = self.applied.keys().find(|version| !migrator.version_exists(**version));
+        if let Some(newer) = newer {
+            return Err(Unfit::Newer(*newer));
+        }
+        same_schema(self.catalog_schema.as_deref(), schema)
+    }
+}
+
+/// Whether our rows are about the catalog in this schema.
+pub(super) fn same_schema(recorded: Option<&str>, configured: &str) -> Result<(), Unfit> {
+    match recorded {
+        None => Err(Unfit::NeverSetUp),
+        Some(recorded) if recorded == configured => Ok(()),
+        Some(recorded) => Err(Unfit::OtherSchema {
+            recorded: recorded.to_owned(),
+            configured: configured.to_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    fn installed() -> Installed {
+        let applied = migrator().iter().map(|one| (one.version, one.checksum.to_vec())).collect();
+        Installed { applied, catalog_schema: Some("hog".to_owned()) }
+    }
+
+    /// Where the code opens a session by itself, or one that is not checked.
+    fn unchecked_in(folder: &Path, found: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(folder).expect("src can be read") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                unchecked_in(&path, found);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            let opens = [".unchecked(", ".open(Access::", ".connect()", "connect_with("];
+            if opens.iter().any(|words| text.contains(words)) {
+                let root = concat!(env!("CARGO_MANIFEST_DIR"), "/src/");
+                let name = path.to_string_lossy();
+                found.insert(name.strip_prefix(root).unwrap_or(&name).to_owned());
+            }
+        }
+    }
+
+    /// What works on a catalog goes through the check: whoever does not is listed here.
+    #[test]
+    fn nobody_else_opens_a_session_that_is_not_checked() {
+        let mut found = BTreeSet::new();
+        unchecked_in(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")), &mut found);
+        let known = [
+            "catalog/connect.rs",
+            // A lake of its own, and its server's loops.
+            "demo/lake/mod.rs",
+            "doctor/examine.rs",
+            "http/probes.rs",
+            // Migrates.
+            "installation.rs",
+            // This test's words.
+            "installation/session.rs",
+        ];
+        assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), known);
+    }
+
+    #[test]
+    fn what_fits_and_what_does_not() {
+        let newest = crate::installation::version();
+        let with = |change: &dyn Fn(&mut Installed)| {
+            let mut installed = installed();
+            change(&mut installed);
+            installed.fits("hog")
+        };
+        assert_eq!(with(&|_| {}), Ok(()));
+        assert_eq!(Installed::default().fits("hog"), Err(Unfit::Older));
+        let last_is_missing = |of: &mut Installed| drop(of.applied.remove(&newest));
+        assert_eq!(with(&last_is_missing), Err(Unfit::Older));
+        let one_more = |of: &mut Installed| drop(of.applied.insert(newest + 1, vec![1]));
+        assert_eq!(with(&one_more), Err(Unfit::Newer(newest + 1)));
+        let another = |of: &mut Installed| drop(of.applied.insert(2, vec![1]));
+        assert_eq!(with(&another), Err(Unfit::OtherBuild(2)));
+        assert_eq!(with(&|of| of.catalog_schema = None), Err(Unfit::NeverSetUp));
+        let elsewhere =
+            Err(Unfit::OtherSchema { recorded: "public".to_owned(), configured: "hog".to_owned() });
+        assert_eq!(with(&|of| of.catalog_schema = Some("public".to_owned())), elsewhere);
+        // Names are compared as they are: no folding of case.
+        assert!(with(&|of| of.catalog_schema = Some("Hog".to_owned())).is_err());
+    }
+}
