@@ -15,6 +15,8 @@ const BATCHES: usize = 20;
 ///
 /// A drop stays in the history, however old, until it is gone: so it can be told of any data that
 /// is still somewhere. Of a catalog that is no more nothing will ever be told, and age alone counts.
+/// After a refused clock the age counts from when it was accepted again: what was noted before may bear
+/// any date, and is at least as old as that.
 /// Which catalogs have a history is asked of its key in steps, for it may be long.
 ///
 /// A table that was replaced keeps its rows until the server has retired it: they mean nothing
@@ -64,9 +66,14 @@ pub async fn purge(
     .execute(&mut *connection)
     .await?;
     sqlx::query!(
-        r#"delete from tailrace.drop_history
+        r#"delete from tailrace.drop_history h
            where coalesce(gone_seen_at, undone_seen_at)
-                 < clock_timestamp() - make_interval(secs => $1)"#,
+                 < clock_timestamp() - make_interval(secs => $1)
+             and not exists (
+               select from tailrace.clock_memory m
+               where m.catalog_id = h.catalog_id and m.epoch > 0::bigint
+                 and m.epoch_began >= pg_catalog.clock_timestamp()
+                                      - pg_catalog.make_interval(secs => $1))"#,
         history_keep.as_secs_f64()
     )
     .execute(&mut *connection)

@@ -194,6 +194,9 @@ settings! {
     Guard = "guard" {
         /// The shortest keep that a policy can have.
         min_keep: Span<SECOND, { 365 * DAY }> = Default("1h"),
+        /// The farthest that the clocks of host and database may be apart. Beyond it, or where
+        /// the database's clock jumped by more than twice that, passes drop nothing.
+        max_clock_skew: Span<SECOND, DAY> = Default("5m"),
     }
 
     /// The HTTP interface of the daemon (docs/http.md).

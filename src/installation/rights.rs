@@ -191,6 +191,7 @@ const LIST: &[Listed] = &[
         &[ours("drop_history")],
     ),
     (Purpose::Passes, &["SELECT", "DELETE"], &[], &[ours("drop_receipt")]),
+    (Purpose::Passes, &["SELECT", "INSERT", "UPDATE"], &[], &[ours("clock_memory")]),
     (Purpose::ExplicitDropsAndFeed, &["SELECT"], &[], &[hog("hog_commit_receipt")]),
     (Purpose::ExplicitDropsAndFeed, &["INSERT"], &[], &[ours("drop_receipt")]),
     (
