@@ -93,16 +93,19 @@ pub fn tell_apart(reading: &Reading, max_skew: Duration) {
     }
 }
 
-/// The catalogs of which nothing may be noted by this reading, those that are gone among them. What a
-/// person accepted for a pass over one of them does not count here.
-pub async fn refused_catalogs(
+/// The catalogs, those that are gone among them, of which nothing may be noted or purged by this
+/// reading: the clock is refused, or what is there was noted by one that was, and the first pass that
+/// is accepted has yet to tell them apart. What a person accepted for a pass does not count here.
+pub async fn doubtful_catalogs(
     connection: &mut PgConnection,
     reading: &Reading,
     max_skew: Duration,
 ) -> sqlx::Result<BTreeSet<i64>> {
     let all = all_remembered(connection).await?;
-    let refused = |known: &Remembered| decide(reading, &known.memory.by_rule(), max_skew).is_err();
-    Ok(all.into_iter().filter(|(_, known)| refused(known)).map(|(id, _)| id).collect())
+    let is_doubtful = |known: &Remembered| {
+        decide(reading, &known.memory.by_rule(), max_skew).map_or(true, |fine| fine.starts_epoch)
+    };
+    Ok(all.into_iter().filter(|(_, known)| is_doubtful(known)).map(|(id, _)| id).collect())
 }
 
 /// Decides whether the pass may act by the clock in a catalog, and notes that and nothing else. For

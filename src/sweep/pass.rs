@@ -9,7 +9,7 @@ use sqlx::PgConnection;
 use tokio_util::sync::CancellationToken;
 
 use super::catalog::{CatalogSweep, PREPARATION};
-use super::clocks::{read_clock, refused_catalogs, tell_apart};
+use super::clocks::{doubtful_catalogs, read_clock, tell_apart};
 use super::context::{Budget, Context, Progress};
 use super::pacing::Pacing;
 use super::report::{PassReport, milliseconds};
@@ -67,9 +67,9 @@ pub async fn run_paced_pass(
     let (now, max_skew) = (clock.database, settings.max_clock_skew);
     tell_apart(&clock, max_skew);
     let all = catalogs(&mut control).await?;
-    let refused = refused_catalogs(&mut control, &clock, max_skew).await?;
+    let doubtful = doubtful_catalogs(&mut control, &clock, max_skew).await?;
     if clock.apart(max_skew).is_none() {
-        keep_house(&mut control, settings, now, &refused).await;
+        keep_house(&mut control, settings, now, &doubtful).await;
     }
     close(control).await;
 
@@ -90,25 +90,22 @@ pub async fn run_paced_pass(
 }
 
 /// Purges what nothing stands behind any more, and notes what became of earlier drops: both by the
-/// clock, so not of the catalogs where it is refused. Nothing is purged anywhere as long as it is in
-/// one: it is the same clock.
+/// clock, so not of the catalogs where that is in doubt.
 async fn keep_house(
     control: &mut PgConnection,
     settings: &Settings,
     now: UtcInstant,
-    refused: &BTreeSet<i64>,
+    doubtful: &BTreeSet<i64>,
 ) {
+    let but: Vec<i64> = doubtful.iter().copied().collect();
+    let purged = purge(&mut *control, settings.history_keep, settings.receipt_keep, &but);
     // Rows that nothing stands behind do no harm: that they could not be purged is no reason to let
     // a pass fail.
-    let (history_keep, receipt_keep) = (settings.history_keep, settings.receipt_keep);
-    if refused.is_empty()
-        && let Err(error) =
-            within(PREPARATION, purge(&mut *control, history_keep, receipt_keep)).await
-    {
+    if let Err(error) = within(PREPARATION, purged).await {
         tracing::warn!(event = events::PURGE_FAILED, %error, "Old rows of ours were not purged");
     }
     // Nor that it could not be noted what became of earlier drops.
-    if let Err(error) = within(PREPARATION, advance(control, now, refused)).await {
+    if let Err(error) = within(PREPARATION, advance(control, now, doubtful)).await {
         tracing::warn!(
             event = events::TRACE_FAILED,
             %error,
