@@ -139,7 +139,8 @@ pub(super) async fn judge_clock(
             database_time = %now,
             newest_snapshot_time = %newest_snapshot,
             behind_seconds = by.as_secs(),
-            "The database's clock is behind the newest snapshot: nothing is dropped"
+            "The database's clock is behind the newest snapshot: nothing is dropped. Set it by NTP, or \
+             see `tailrace clock accept`"
         );
         return Ok(Standing { epoch: known.epoch, refused: Some(Refused::Behind(behind)) });
     }
