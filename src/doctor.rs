@@ -24,7 +24,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::catalog::tables::TableIdentity;
-use crate::instant::UtcInstant;
+use crate::instant::{UtcInstant, roughly};
 
 pub use examine::{Doctor, examine};
 
@@ -168,20 +168,6 @@ pub(crate) fn shell_word(word: &str) -> String {
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
-/// A length of time in the largest unit of which there are two or more, rounded down.
-fn roughly(seconds: i64) -> String {
-    let in_words = |number: i64, unit: &str| match number {
-        1 => format!("1 {unit}"),
-        _ => format!("{number} {unit}s"),
-    };
-    match seconds.max(0) {
-        seconds @ ..120 => in_words(seconds, "second"),
-        seconds @ ..7_200 => in_words(seconds / 60, "minute"),
-        seconds @ ..172_800 => in_words(seconds / 3_600, "hour"),
-        seconds => in_words(seconds / 86_400, "day"),
     }
 }
 

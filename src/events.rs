@@ -48,8 +48,14 @@ events! {
     error DATABASE_LOST = "database_lost";
     /// The database is back.
     info DATABASE_BACK = "database_back";
-    /// Host and database disagree about the time.
-    warn CLOCK_SKEW = "clock_skew";
+    /// Host and database disagree about the time, or the database's clock jumped: nothing is dropped.
+    error CLOCK_SKEW = "clock_skew";
+    /// Host and database disagree about the time, by less than would stop passes.
+    warn CLOCK_DIFFERS = "clock_differs";
+    /// Passes act by the database's clock again.
+    info CLOCK_AGREED = "clock_agreed";
+    /// Somebody accepted the database's clock for one pass.
+    info CLOCK_ACCEPTED = "clock_accepted";
     /// The database's clock is behind the newest snapshot.
     error CLOCK_BEHIND = "clock_behind";
     /// A pass began.

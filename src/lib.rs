@@ -25,6 +25,7 @@
 //! | [`policy`] | what a policy is; where it is stored |
 //! | [`installation`] | our own schema: migrations, and the check that it fits, which each session begins with |
 //! | [`catalog`] | the only place that knows `hog_*` tables: identities, specs, discovery, the commit lock and tail |
+//! | [`clock_guard`] | whether passes may act by the database's clock (pure) |
 //! | [`backoff`] | how long to wait before something is tried again (pure) |
 //! | [`window`] | policy + now -> what is expired, what will be and when (pure) |
 //! | [`transform`] | stored partition text <-> the time range it covers (pure) |
@@ -33,6 +34,7 @@
 pub mod backoff;
 pub mod catalog;
 pub mod cli;
+pub mod clock_guard;
 pub mod config;
 pub mod daemon;
 pub mod debt;

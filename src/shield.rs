@@ -11,6 +11,9 @@
 //! still win or lose by the commit lock alone, and a pass drops claimed files like any others; the
 //! ids are dead then, and go with the next renewal.
 //!
+//! What a renewal claims and for how long is a matter of the database's clock: where that is refused
+//! as it is for passes ([`clock_guard`](crate::clock_guard)), it writes nothing, and leases lapse.
+//!
 //! Any number of daemons may do this side by side: they share the claimant of a catalog, take
 //! turns at writing, and each writes what is true by its own look.
 
@@ -26,6 +29,7 @@ pub use release::{policy_changed, release};
 pub use renew::{Failed, Renewed, renew};
 pub use timer::Timer;
 
+use crate::clock_guard::Reading;
 use crate::config::{Config, CrossCheck};
 use crate::sweep::reach::Reach;
 
@@ -44,6 +48,10 @@ pub struct Settings {
     pub max_claimed_files: usize,
     /// The shortest `keep` that is acted upon.
     pub min_keep: Duration,
+    /// What the clocks say, in place of asking them.
+    pub clock: Option<Reading>,
+    /// The farthest that host and database may be apart.
+    pub max_clock_skew: Duration,
     /// Beyond this many distinct texts at a key they are not listed.
     pub max_values: i64,
     /// What becomes of partitions that hold newer rows by their column statistics.
@@ -60,6 +68,8 @@ impl Settings {
             lead: config.compaction.lead.get(),
             max_claimed_files: config.compaction.max_claimed_files.get() as usize,
             min_keep: config.guard.min_keep.get(),
+            clock: None,
+            max_clock_skew: config.guard.max_clock_skew.get(),
             max_values: config.discovery.max_values.get() as i64,
             cross_check: config.guard.cross_check,
             reach: Reach::default(),

@@ -1,9 +1,49 @@
-//! What time it is. Only the database is asked: no host's clock, TZ or session setting counts.
+//! What time it is: the database's clock counts, whatever TZ or session settings say. This host's is
+//! read beside it only to find out whether the database's may be acted by
+//! ([`clock_guard`](crate::clock_guard)).
+
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
+use uuid::Uuid;
 
+use crate::clock_guard::{HostReading, Reading};
 use crate::instant::UtcInstant;
+
+/// Clocks that differ by more than this are told of, and a database that is behind its own
+/// snapshots by more than this drops nothing.
+pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
+
+/// Reads the database's clock and this host's at one moment.
+pub async fn read(connection: &mut PgConnection) -> sqlx::Result<Reading> {
+    let before = host();
+    let database = now(connection).await?;
+    Ok(Reading::between(before, database, host(), process()))
+}
+
+/// This host's clocks.
+pub fn host() -> HostReading {
+    HostReading { time: Utc::now().into(), boot_millis: boot_millis() }
+}
+
+/// The random id of this process, within which CLOCK_BOOTTIME is compared.
+pub fn process() -> Uuid {
+    static PROCESS: OnceLock<Uuid> = OnceLock::new();
+    *PROCESS.get_or_init(Uuid::new_v4)
+}
+
+#[cfg(target_os = "linux")]
+fn boot_millis() -> Option<i64> {
+    let read = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    read.tv_sec.checked_mul(1_000)?.checked_add(read.tv_nsec / 1_000_000)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn boot_millis() -> Option<i64> {
+    None
+}
 
 /// The database's `clock_timestamp()`.
 pub async fn now(connection: &mut PgConnection) -> sqlx::Result<UtcInstant> {
@@ -15,20 +55,23 @@ pub async fn now(connection: &mut PgConnection) -> sqlx::Result<UtcInstant> {
 }
 
 /// How far the database's clock is behind the newest `snapshot_time` among the catalog's last 1,000
-/// snapshots, both read at one moment; `None` where it is not, or there is no snapshot.
+/// snapshots, both read at one moment; `None` where it is not, or there is no snapshot. Those up to
+/// `trusted_head` do not count: a person has accepted the clock since.
 ///
 /// Not the head's time alone: where the clock went back, the head is older than what came before
 /// it, and it is the newest time that the present must not lie behind.
 pub async fn behind_newest_snapshot(
     connection: &mut PgConnection,
     catalog_id: i64,
+    trusted_head: Option<i64>,
 ) -> sqlx::Result<Option<Behind>> {
     let row = sqlx::query!(
         r#"select pg_catalog.clock_timestamp() as "now!",
                   pg_catalog.max(snapshot_time) as newest from (
-             select snapshot_time from hog_snapshot where catalog_id = $1
+             select snapshot_time from hog_snapshot where catalog_id = $1 and snapshot_id > $2
              order by snapshot_id desc limit 1000) as recent"#,
-        catalog_id
+        catalog_id,
+        trusted_head.unwrap_or(i64::MIN)
     )
     .fetch_one(connection)
     .await?;
@@ -40,6 +83,17 @@ pub async fn behind_newest_snapshot(
     }))
 }
 
+/// [`behind_newest_snapshot`], where it is by more than [`CLOCK_TOLERANCE`]: by such a clock nothing
+/// is dropped.
+pub async fn too_far_behind(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    trusted_head: Option<i64>,
+) -> sqlx::Result<Option<Behind>> {
+    let behind = behind_newest_snapshot(connection, catalog_id, trusted_head).await?;
+    Ok(behind.filter(|behind| behind.by > CLOCK_TOLERANCE))
+}
+
 /// A clock that is behind what it has written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Behind {
@@ -48,5 +102,5 @@ pub struct Behind {
     /// The newest `snapshot_time`.
     pub newest_snapshot: UtcInstant,
     /// The distance.
-    pub by: std::time::Duration,
+    pub by: Duration,
 }

@@ -11,6 +11,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
+use super::clock_memory::Epoch;
 use super::evidence::may_read;
 use super::tables::TableIdentity;
 use crate::instant::UtcInstant;
@@ -155,21 +156,21 @@ pub async fn revoke_marks(
 }
 
 /// Takes back what was noted under a clock that was refused since: every mark of the catalog that
-/// was noted before `epoch` is noted anew, a window after the epoch began.
+/// was noted before `epoch`, or is waited for since then, is noted anew, a window after the epoch began.
 pub async fn revoke_marks_before(
     connection: &mut PgConnection,
     catalog_id: i64,
-    epoch: i64,
-    began: UtcInstant,
+    epoch: Epoch,
     window: std::time::Duration,
 ) -> sqlx::Result<()> {
-    let Some(due) = began.plus(window).to_chrono() else { return Ok(()) };
+    let began = epoch.began.filter(|_| epoch.number > 0);
+    let Some(due) = began.and_then(|began| began.plus(window).to_chrono()) else { return Ok(()) };
     sqlx::query!(
         r#"update tailrace.spec_copy
            set mark_row_id = null, mark_snapshot = null, mark_due = $3, clock_epoch = $2
            where catalog_id = $1 and clock_epoch < $2"#,
         catalog_id,
-        epoch,
+        epoch.number,
         due
     )
     .execute(connection)

@@ -28,6 +28,7 @@ pub mod changes;
 pub mod checks;
 pub mod claims;
 pub mod clock;
+pub mod clock_memory;
 pub mod commit_lock;
 pub mod connect;
 pub mod deadline;

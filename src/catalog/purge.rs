@@ -10,11 +10,13 @@ use super::receipts;
 const BATCH: i64 = 1_000;
 const BATCHES: usize = 20;
 
-/// Purges rows that name a table or a catalog which is gone, drops that are gone (or undone) for
+/// Purges, of all catalogs but these, rows that name a table or a catalog which is gone, drops that are gone (or undone) for
 /// longer than `history_keep`, and receipts older than `receipt_keep`.
 ///
 /// A drop stays in the history, however old, until it is gone: so it can be told of any data that
 /// is still somewhere. Of a catalog that is no more nothing will ever be told, and age alone counts.
+/// After a refused clock the age counts from when it was accepted again: what was noted before may bear
+/// any date, and is at least as old as that.
 /// Which catalogs have a history is asked of its key in steps, for it may be long.
 ///
 /// A table that was replaced keeps its rows until the server has retired it: they mean nothing
@@ -24,6 +26,7 @@ pub async fn purge(
     connection: &mut PgConnection,
     history_keep: Duration,
     receipt_keep: Duration,
+    but: &[i64],
 ) -> sqlx::Result<()> {
     sqlx::query!(
         r#"with kept as materialized (
@@ -41,6 +44,7 @@ pub async fn purge(
                union select catalog_id, table_id from tailrace.source_column_type
                union select catalog_id, table_id from tailrace.sweep_state
                union select catalog_id, table_id from tailrace.sweep_cursor) as named
+             where catalog_id <> all ($1::bigint[])
              except
              select catalog_id, table_id from kept
            ),
@@ -61,15 +65,23 @@ pub async fn purge(
              where x.catalog_id = g.catalog_id and x.table_id = g.table_id
            )
            delete from tailrace.sweep_cursor x using gone g
-           where x.catalog_id = g.catalog_id and x.table_id = g.table_id"#
+           where x.catalog_id = g.catalog_id and x.table_id = g.table_id"#,
+        but
     )
     .execute(&mut *connection)
     .await?;
     sqlx::query!(
-        r#"delete from tailrace.drop_history
+        r#"delete from tailrace.drop_history h
            where coalesce(gone_seen_at, undone_seen_at)
-                 < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1)"#,
-        history_keep.as_secs_f64()
+                 < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1)
+             and catalog_id <> all ($2::bigint[])
+             and not exists (
+               select from tailrace.clock_memory m
+               where m.catalog_id = h.catalog_id and m.epoch > 0::bigint
+                 and m.epoch_began >= pg_catalog.clock_timestamp()
+                                      - pg_catalog.make_interval(secs => $1))"#,
+        history_keep.as_secs_f64(),
+        but
     )
     .execute(&mut *connection)
     .await?;
@@ -86,13 +98,15 @@ pub async fn purge(
                    select k.catalog_id from known k
                    where not exists (select from hog_catalog c
                                      where c.catalog_id = k.catalog_id)))
+             and catalog_id <> all ($2::bigint[])
              and dropped_at < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1)"#,
-        history_keep.as_secs_f64()
+        history_keep.as_secs_f64(),
+        but
     )
     .execute(&mut *connection)
     .await?;
     for _ in 0..BATCHES {
-        if receipts::purge(connection, receipt_keep, BATCH).await? < BATCH.unsigned_abs() {
+        if receipts::purge(connection, receipt_keep, but, BATCH).await? < BATCH.unsigned_abs() {
             break;
         }
     }

@@ -241,7 +241,9 @@ pub async fn copy_specs(
         r#"insert into tailrace.spec_copy (catalog_id, table_id, spec_id, fields, begin_snapshot,
                                            copied_at, clock_epoch)
            select q.catalog_id, q.table_id, q.spec_id, q.fields, q.begin_snapshot,
-                  coalesce($2, pg_catalog.clock_timestamp()), 0
+                  coalesce($2, pg_catalog.clock_timestamp()),
+                  coalesce((select m.epoch from tailrace.clock_memory m where m.catalog_id = $1),
+                           0::bigint)
            from (
              select s.catalog_id, s.table_id, s.spec_id, s.begin_snapshot,
                     coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(

@@ -1,5 +1,6 @@
 //! The command line: one file per command. Results go to stdout, the log to stderr.
 
+mod clock;
 mod config;
 mod debt;
 mod doctor;
@@ -66,6 +67,9 @@ enum Command {
     /// Set, show and unset the policies of tables.
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
+    /// Accept the database's clock where passes refuse it.
+    #[command(subcommand)]
+    Clock(clock::ClockCommand),
     /// Drop an enumerated list of partitions in one commit.
     Drop(drop::DropArgs),
     /// Show what became of each drop: kept, purged, queued or gone, since when, and why not yet.
@@ -181,6 +185,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Drop(args) => drop::run(&config, &args).await,
         Command::Trace(args) => trace::run(&config, &args).await,
         Command::Policy(command) => policy::run(&config, &command).await,
+        Command::Clock(command) => clock::run(&config, &command).await,
         Command::Doctor(args) => doctor::run(&config, &args).await,
         Command::Debt(args) => debt::run(&config, &args).await,
         Command::Verify(args) => verify::run(&config, &args).await,

@@ -11,7 +11,7 @@ use crate::policy::Mode;
 use crate::sweep::Settings;
 use crate::sweep::plan::Health;
 use crate::sweep::plan_report::{KeptReport, PlanReport, TablePlanReport};
-use crate::sweep::planning::plan_all;
+use crate::sweep::planning::{ClockRefused, plan_all};
 use crate::sweep::report::PartitionReport;
 use crate::window::shortened;
 
@@ -64,6 +64,11 @@ const SHOWN_LAST: usize = 5;
 /// The plan for people.
 pub fn text(report: &PlanReport) -> String {
     let mut text = format!("As of {}\n", report.as_of);
+    for ClockRefused { catalog, reason } in &report.clock_refused {
+        text.push_str(&format!(
+            "{catalog}: a pass would drop nothing now: {reason}; see tailrace doctor\n"
+        ));
+    }
     if report.tables.is_empty() {
         text.push_str("No table has a policy: see `tailrace policy set --help`\n");
     }

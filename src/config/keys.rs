@@ -201,6 +201,9 @@ settings! {
         /// How long a writer may go on with a partition spec that has ended. A value that an
         /// earlier spec may have meant otherwise proves nothing before that, unless statistics do.
         stale_writer_window: Span<MINUTE, { 365 * DAY }> = Default("7d"),
+        /// The farthest that the clocks of host and database may be apart. Beyond it, or where
+        /// the database's clock jumped by more than twice that, passes drop nothing.
+        max_clock_skew: Span<SECOND, DAY> = Default("5m"),
     }
 
     /// The HTTP interface of the daemon (docs/http.md).

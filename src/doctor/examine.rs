@@ -2,16 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use chrono::Utc;
 use sqlx::PgConnection;
 
-use super::clocks::{self, Clocks};
 use super::governed::{self, Governed};
 use super::server;
 use super::ungoverned::{self, Reading};
 use super::{
-    Finding, Level, Report, consumers, creators, indexes, passes, policies, queue, retention,
-    rights,
+    Finding, Level, Report, clocks, consumers, creators, indexes, passes, policies, queue,
+    retention, rights,
 };
 use crate::catalog::clock;
 use crate::catalog::connect::{Access, Database, close};
@@ -21,9 +19,11 @@ use crate::catalog::inventory::creators::creators as creators_of;
 use crate::catalog::inventory::{objects, owners, privileges, upkeep};
 use crate::catalog::tables::{Catalog, LiveTable, catalogs, live_tables};
 use crate::catalog::{removals, sample};
+use crate::clock_guard;
 use crate::installation;
 use crate::instant::UtcInstant;
 use crate::sweep::Settings;
+use crate::sweep::clocks::{outlook, read_clock};
 
 /// After so long, tables without a policy are told of by the server's sample alone.
 const READ_TABLES_FOR: Duration = Duration::from_secs(20);
@@ -53,9 +53,8 @@ pub async fn examine(doctor: &Doctor<'_>) -> anyhow::Result<Report> {
 async fn examine_in(connection: &mut PgConnection, doctor: &Doctor<'_>) -> anyhow::Result<Report> {
     let bounds = "set statement_timeout = '10s'; set lock_timeout = '1s'";
     sqlx::raw_sql(bounds).execute(&mut *connection).await?;
-    let host_before = UtcInstant::from(Utc::now());
-    let now = clock::now(connection).await?;
-    let host_after = UtcInstant::from(Utc::now());
+    let clock = read_clock(connection, doctor.settings).await?;
+    let now = clock.database;
     let schema = &doctor.database.schema;
     let found = objects(connection, schema).await?;
     anyhow::ensure!(
@@ -63,8 +62,8 @@ async fn examine_in(connection: &mut PgConnection, doctor: &Doctor<'_>) -> anyho
         "there is no hoglake catalog (table hog_catalog) in schema {schema:?} of this database: \
          check database.url and database.schema"
     );
-    let mut examination =
-        Examination { doctor, now, findings: server::findings(&found), began: Instant::now() };
+    let (findings, began) = (server::findings(&found), Instant::now());
+    let mut examination = Examination { doctor, clock, now, findings, began };
     examination.findings.extend(indexes::findings(&found, schema));
     let held = privileges::privileges(connection, schema).await?;
     examination.findings.extend(rights::findings(&held, schema));
@@ -78,8 +77,7 @@ async fn examine_in(connection: &mut PgConnection, doctor: &Doctor<'_>) -> anyho
     };
     let has_ours = checked.is_ok();
     examination.findings.push(passes::of_schema(checked));
-    let clocks = Clocks { host_before, database: now, host_after };
-    examination.findings.push(clocks::of_host(&clocks));
+    examination.findings.push(clocks::of_host(&clock, doctor.settings.max_clock_skew));
     examination.catalogs(connection, has_ours).await?;
     let mut findings = examination.findings;
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
@@ -88,6 +86,7 @@ async fn examine_in(connection: &mut PgConnection, doctor: &Doctor<'_>) -> anyho
 
 struct Examination<'a> {
     doctor: &'a Doctor<'a>,
+    clock: clock_guard::Reading,
     now: UtcInstant,
     findings: Vec<Finding>,
     began: Instant,
@@ -106,7 +105,11 @@ impl Examination<'_> {
             anyhow::ensure!(!found.is_empty(), "there is no catalog {name:?}");
         }
         for catalog in &found {
-            self.upkeep(connection, catalog).await?;
+            let trusted_head = match has_ours {
+                true => self.memory(connection, catalog).await?,
+                false => None,
+            };
+            self.upkeep(connection, catalog, trusted_head).await?;
             if has_ours {
                 self.tables(connection, catalog).await?;
             }
@@ -148,14 +151,28 @@ impl Examination<'_> {
         Ok(None)
     }
 
+    /// What passes remember of the catalog's clock; up to which snapshot a person has accepted it.
+    async fn memory(
+        &mut self,
+        connection: &mut PgConnection,
+        catalog: &Catalog,
+    ) -> anyhow::Result<Option<i64>> {
+        let max_skew = self.doctor.settings.max_clock_skew;
+        let seen = outlook(connection, catalog.catalog_id, &self.clock, max_skew).await;
+        let Some(seen) = self.looked("clocks", Some(catalog), seen)? else { return Ok(None) };
+        self.findings.extend(clocks::of_memory(&catalog.name, &seen));
+        Ok(seen.known.trusted_head)
+    }
+
     /// Clocks, retention, the floor, the queue and the snapshots of a catalog.
     async fn upkeep(
         &mut self,
         connection: &mut PgConnection,
         catalog: &Catalog,
+        trusted_head: Option<i64>,
     ) -> anyhow::Result<()> {
         let (catalog_id, name) = (catalog.catalog_id, catalog.name.as_str());
-        let behind = clock::behind_newest_snapshot(connection, catalog_id).await;
+        let behind = clock::behind_newest_snapshot(connection, catalog_id, trusted_head).await;
         if let Some(behind) = self.looked("clocks", Some(catalog), behind)? {
             self.findings.push(clocks::of_snapshots(name, behind.as_ref()));
         }

@@ -1,11 +1,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::clocks::{Clocks, of_host, of_snapshots};
+use super::clocks::{of_host, of_snapshots};
 use super::queue::{of_queue, of_snapshots as of_churn};
 use super::{Level, indexes, listed, roughly};
 use crate::catalog::clock::Behind;
 use crate::catalog::inventory::upkeep::{Churn, Drained};
+use crate::clock_guard::Reading;
 use crate::demo::lake::SCHEMA;
 use crate::instant::UtcInstant;
 
@@ -50,19 +51,24 @@ fn second(seconds: i128) -> UtcInstant {
 }
 
 #[test]
-fn a_slow_answer_is_no_skew() {
+fn host_and_database() {
+    let max_skew = Duration::from_secs(300);
     for (database, level, what) in [
-        (1_000, Level::Ok, "this host's clock and the database's agree"),
-        (1_300, Level::Ok, "this host's clock and the database's agree"),
-        (1_360, Level::Ok, "this host's clock and the database's agree"),
-        (1_361, Level::Warning, "the database's clock is 61 seconds ahead of this host's"),
+        (1_060, Level::Ok, "this host's clock and the database's agree"),
+        (1_061, Level::Warning, "the database's clock is 61 seconds ahead of this host's"),
+        (1_300, Level::Warning, "the database's clock is 5 minutes ahead of this host's"),
+        (1_301, Level::Problem, "the database's clock is 5 minutes ahead of this host's"),
         (940, Level::Ok, "this host's clock and the database's agree"),
         (939, Level::Warning, "the database's clock is 61 seconds behind this host's"),
+        (699, Level::Problem, "the database's clock is 5 minutes behind this host's"),
     ] {
-        let (host_before, host_after) = (second(1_000), second(1_300));
-        let found = of_host(&Clocks { host_before, database: second(database), host_after });
+        let reading = Reading { database: second(database), host: second(1_000), boot: None };
+        let found = of_host(&reading, max_skew);
         assert_eq!((found.level, found.what.as_str()), (level, what));
     }
+    // Who allows for less than a minute hears of less.
+    let reading = Reading { database: second(1_002), host: second(1_000), boot: None };
+    assert_eq!(of_host(&reading, Duration::from_secs(1)).level, Level::Problem);
 }
 
 #[test]

@@ -207,6 +207,7 @@ const LIST: &[Listed] = &[
         &[ours("drop_history")],
     ),
     (Purpose::Passes, &["SELECT", "DELETE"], &[], &[ours("drop_receipt")]),
+    (Purpose::Passes, &["SELECT", "INSERT", "UPDATE"], &[], &[ours("clock_memory")]),
     (Purpose::Evidence, &["SELECT"], &[], &[hog("hog_file_column_stats"), hog("hog_table_stats")]),
     (Purpose::ExplicitDropsAndFeed, &["SELECT"], &[], &[hog("hog_commit_receipt")]),
     (Purpose::ExplicitDropsAndFeed, &["INSERT"], &[], &[ours("drop_receipt")]),

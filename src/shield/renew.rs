@@ -10,10 +10,12 @@ use super::rows::{self, Changes};
 use super::{LEASE, Settings};
 use crate::catalog::claims::{self, Claims, has_claims, make_claimant};
 use crate::catalog::clock;
+use crate::catalog::clock_memory::remembered;
 use crate::catalog::connect::{Database, close};
 use crate::catalog::deadline::within;
 use crate::catalog::failure::{in_words, is_away};
 use crate::catalog::tables::{Catalog, LiveTable, catalogs, live_tables};
+use crate::clock_guard::{Reading, decide};
 use crate::events;
 use crate::instant::UtcInstant;
 use crate::policy::{Mode, Policy};
@@ -79,18 +81,23 @@ async fn renew_all(
     now: Option<UtcInstant>,
     renewed: &mut Renewed,
 ) -> anyhow::Result<()> {
-    let now = match now {
-        Some(now) => now,
-        None => clock::now(connection).await?,
+    let clock = match (settings.clock, now) {
+        (Some(reading), _) => reading,
+        (None, Some(now)) => Reading::rehearsed(now),
+        (None, None) => clock::read(connection).await?,
     };
-    claims::note_window_setting(connection, settings.lead, settings.min_keep).await?;
-    claims::forget_gone_catalogs(connection).await?;
+    let now = clock.database;
+    if clock.apart(settings.max_clock_skew).is_none() {
+        claims::note_window_setting(connection, settings.lead, settings.min_keep).await?;
+        claims::forget_gone_catalogs(connection).await?;
+    }
     let can_claim = has_claims(connection).await?;
     if !can_claim {
         tell_off();
     }
     for catalog in catalogs(connection).await? {
         let done = async {
+            trusted(connection, &catalog, &clock, settings).await?;
             claims::keep_window_rules(connection, catalog.catalog_id).await?;
             match (can_claim, settings.claims) {
                 (false, _) => Ok(()),
@@ -107,6 +114,23 @@ async fn renew_all(
         }
     }
     Ok(())
+}
+
+/// Nothing, where leases may be written by the clock. What a person accepted was accepted for a pass.
+///
+/// # Errors
+/// Why they may not, in words; or the database's.
+async fn trusted(
+    connection: &mut PgConnection,
+    catalog: &Catalog,
+    clock: &Reading,
+    settings: &Settings,
+) -> anyhow::Result<()> {
+    let known = remembered(connection, catalog.catalog_id).await?;
+    match decide(clock, &known.memory.by_rule(), settings.max_clock_skew) {
+        Ok(_) => Ok(()),
+        Err(refusal) => anyhow::bail!("nothing is claimed or released: {refusal}"),
+    }
 }
 
 async fn renew_catalog(

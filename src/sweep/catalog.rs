@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::clocks::{Refused, Standing, judge_clock};
 use super::context::{Context, Progress};
 use super::effective;
 use super::lease::LeasedSession;
@@ -11,18 +12,13 @@ use super::report::{CatalogFailure, Outcome, TableReport};
 use super::settings::Scope;
 use super::slices::{Overdue, Slices, most_overdue_first};
 use super::table::sweep_table;
-use crate::catalog::clock::{self, Behind};
 use crate::catalog::connect::Database;
 use crate::catalog::deadline::within;
 use crate::catalog::failure::{in_words, is_away};
-use crate::catalog::marks::note_marks;
+use crate::catalog::marks::{note_marks, revoke_marks_before};
 use crate::catalog::shape::copy_specs;
 use crate::catalog::tables::{Catalog, LiveTable, live_tables};
 use crate::events;
-
-/// Clocks that differ by more than this are told of, and a database that is behind its own
-/// snapshots by more than this drops nothing.
-pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 
 /// The longest that may pass before work on a catalog or a table begins: a few statements of at
 /// most 60 s each.
@@ -49,7 +45,7 @@ pub struct CatalogSweep<'a> {
 
 /// A catalog that was looked at.
 struct Begun {
-    behind: Option<Behind>,
+    clock: Standing,
     tables: Slices<TableTurn>,
 }
 
@@ -137,10 +133,14 @@ impl<'a> CatalogSweep<'a> {
                 return Ok(true);
             }
             let Some((mut turn, share)) = begun.tables.next(left, 1) else { return Ok(false) };
-            let for_table = Context { lock_tries: self.lock_tries, ..context.for_turn(share) };
+            let for_table = Context {
+                lock_tries: self.lock_tries,
+                epoch: begun.clock.epoch,
+                ..context.for_turn(share)
+            };
             (context.progress)(Progress::Table(&turn.table.identity));
-            let swept = match &begun.behind {
-                Some(behind) => Ok(Some(too_early(&turn.table, behind))),
+            let swept = match &begun.clock.refused {
+                Some(refused) => Ok(Some(refused.report(&turn.table.identity))),
                 None => sweep_one(session, &turn.table, &for_table).await,
             };
             let report = match swept {
@@ -183,7 +183,10 @@ impl<'a> CatalogSweep<'a> {
     }
 }
 
-/// What a catalog is worked on by: its specs copied, its clock, its governed tables in scope.
+/// What a catalog is worked on by: its clock, its specs copied, its governed tables in scope.
+///
+/// Under a clock that is refused nothing is noted, and so nothing is copied; one that is behind the
+/// catalog's own snapshots dates nothing, but what the specs say is true all the same.
 async fn begin(
     session: &mut LeasedSession<'_>,
     catalog: &Catalog,
@@ -191,23 +194,16 @@ async fn begin(
     context: &Context<'_>,
 ) -> sqlx::Result<Begun> {
     let connection = session.connection();
-    // Of the moment in which they are read, not of the pass's beginning: what began since was not
-    // there before.
-    let (catalog_id, seen_at) = (catalog.catalog_id, context.now_by_clock());
-    copy_specs(connection, catalog_id, Some(seen_at)).await?;
-    note_marks(connection, catalog_id, context.now, context.settings.stale_writer_window).await?;
-    let behind = clock::behind_newest_snapshot(connection, catalog.catalog_id)
-        .await?
-        .filter(|behind| behind.by > CLOCK_TOLERANCE);
-    if let Some(Behind { now, newest_snapshot, by }) = behind {
-        tracing::error!(
-            event = events::CLOCK_BEHIND,
-            catalog = catalog.name,
-            database_time = %now,
-            newest_snapshot_time = %newest_snapshot,
-            behind_seconds = by.as_secs(),
-            "The database's clock is behind the newest snapshot: nothing is dropped"
-        );
+    let clock = judge_clock(connection, catalog, context).await?;
+    if !matches!(clock.refused, Some(Refused::Skew { .. })) {
+        // Of the moment in which they are read, not of the pass's beginning: what began since was
+        // not there before.
+        copy_specs(connection, catalog.catalog_id, Some(context.now_by_clock())).await?;
+    }
+    if clock.refused.is_none() {
+        let window = context.settings.stale_writer_window;
+        revoke_marks_before(connection, catalog.catalog_id, clock.epoch, window).await?;
+        note_marks(connection, catalog.catalog_id, context.now, window).await?;
     }
     let live = live_tables(connection, catalog, true).await?;
     let overdue = overdue(connection, catalog.catalog_id, context.now).await?;
@@ -222,14 +218,7 @@ async fn begin(
     most_overdue_first(&mut turns, |turn| {
         overdue.get(&turn.table.identity.table_id).copied().unwrap_or(Overdue::Ever)
     });
-    Ok(Begun { behind, tables: Slices::new(turns) })
-}
-
-fn too_early(table: &LiveTable, behind: &Behind) -> TableReport {
-    let Behind { now, newest_snapshot, .. } = behind;
-    let error =
-        format!("the database's clock ({now}) is behind the newest snapshot ({newest_snapshot})");
-    TableReport::new(&table.identity, Outcome::ClockBehind, Some(error))
+    Ok(Begun { clock, tables: Slices::new(turns) })
 }
 
 /// One table, with a session that answers. `None` where no policy is in force.

@@ -6,7 +6,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::pacing::Pacing;
 use super::settings::Settings;
+use crate::catalog::clock_memory::Epoch;
 use crate::catalog::tables::TableIdentity;
+use crate::clock_guard::Reading;
 use crate::instant::UtcInstant;
 
 /// What a pass tells while it works.
@@ -40,6 +42,10 @@ pub struct Context<'a> {
     pub now: UtcInstant,
     /// When that was, by the clock of `pacing`.
     pub began: Instant,
+    /// What the clocks said when that was read.
+    pub clock: Reading,
+    /// The epoch of the catalog's clock that what is noted belongs to; of the tables of a catalog.
+    pub epoch: Epoch,
     /// How to work.
     pub settings: &'a Settings,
     /// No commit starts once it is cancelled.

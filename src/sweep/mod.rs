@@ -2,7 +2,7 @@
 //! and their commits, and a report.
 //!
 //! [`pass`] goes over catalogs, side by side, `catalog` over the tables of one, in turns that
-//! `slices` cuts; `table` works on one of them. `enforce` finds what goes, from where the [`cursor`]
+//! `slices` cuts, if [`clocks`] lets it; `table` works on one of them. `enforce` finds what goes, from where the [`cursor`]
 //! is: `lookup` asks the catalog, `sorter` judges, and what stays is counted in a [`census`]. In
 //! rounds [`batch`] groups it, `work` makes the commits, and `pace` says how long to rest in between,
 //! by the clock of [`pacing`]. [`plan`] only tells, and remembers nothing.
@@ -10,6 +10,7 @@
 pub mod batch;
 mod catalog;
 pub mod census;
+pub mod clocks;
 mod context;
 pub mod cursor;
 pub(crate) mod effective;
@@ -33,7 +34,6 @@ pub(crate) mod sorter;
 mod table;
 mod work;
 
-pub use catalog::CLOCK_TOLERANCE;
 pub use context::{Context, Progress};
 pub use pacing::Pacing;
 pub use pass::{run_paced_pass, run_pass};

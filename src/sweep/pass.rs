@@ -1,20 +1,21 @@
 //! A pass over all catalogs.
 
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chrono::Utc;
 use futures_util::future::join_all;
 use sqlx::PgConnection;
 use tokio_util::sync::CancellationToken;
 
-use super::catalog::{CLOCK_TOLERANCE, CatalogSweep, PREPARATION};
+use super::catalog::{CatalogSweep, PREPARATION};
+use super::clocks::{doubtful_catalogs, read_clock, tell_apart};
 use super::context::{Budget, Context, Progress};
 use super::pacing::Pacing;
 use super::report::{PassReport, milliseconds};
 use super::settings::{Scope, Settings};
 use super::slices::Slices;
-use crate::catalog::clock;
+use crate::catalog::clock_memory::Epoch;
 use crate::catalog::connect::{Database, close};
 use crate::catalog::deadline::within;
 use crate::catalog::purge::purge;
@@ -38,7 +39,8 @@ pub async fn run_pass(
 }
 
 /// Runs one pass: every catalog in scope whose lease can be had, every live table of it that
-/// has a policy. The time is read once, from the database.
+/// has a policy. The time is read once, from the database; where it cannot be trusted in a catalog,
+/// nothing is done there, and nothing noted but that.
 ///
 /// Up to `settings.parallel_catalogs` catalogs are worked on side by side, each with a session of
 /// its own. Takes no lock but their leases and, for each commit, the catalog's commit lock,
@@ -61,26 +63,13 @@ pub async fn run_paced_pass(
     let ends = started.checked_add(settings.max_duration).unwrap_or(started);
     let budget = Budget { turn_ends: ends, pass_ends: ends };
     let mut control = database.session().await?;
-    let now = match settings.as_of {
-        Some(now) => now,
-        None => read_clock(&mut control).await?,
-    };
+    let clock = read_clock(&mut control, settings).await?;
+    let (now, max_skew) = (clock.database, settings.max_clock_skew);
+    tell_apart(&clock, max_skew);
     let all = catalogs(&mut control).await?;
-    // Rows that nothing stands behind do no harm: that they could not be purged is no reason to let
-    // a pass fail.
-    let purged =
-        within(PREPARATION, purge(&mut control, settings.history_keep, settings.receipt_keep))
-            .await;
-    if let Err(error) = purged {
-        tracing::warn!(event = events::PURGE_FAILED, %error, "Old rows of ours were not purged");
-    }
-    // Nor that it could not be noted what became of earlier drops.
-    if let Err(error) = within(PREPARATION, advance(&mut control, now)).await {
-        tracing::warn!(
-            event = events::TRACE_FAILED,
-            %error,
-            "How far drops have come was not noted"
-        );
+    let doubtful = doubtful_catalogs(&mut control, &clock, max_skew).await?;
+    if clock.apart(max_skew).is_none() {
+        keep_house(&mut control, settings, now, &doubtful).await;
     }
     close(control).await;
 
@@ -89,14 +78,41 @@ pub async fn run_paced_pass(
         as_of = %now, catalogs = all.len(),
         "A pass began"
     );
-    let began = started;
-    let context = Context { now, began, settings, stop, progress, pacing, budget, lock_tries: 1 };
+    let epoch = Epoch::default();
+    let (began, lock_tries) = (started, 1);
+    let context =
+        Context { now, began, clock, epoch, settings, stop, progress, pacing, budget, lock_tries };
     let in_scope = all.iter().filter(|catalog| scope.has_catalog(&catalog.name));
     let sweeps = in_scope.map(|catalog| CatalogSweep::new(catalog, scope)).enumerate();
     let report = reported(now, side_by_side(database, sweeps.collect(), &context).await);
     let took = pacing.now().saturating_duration_since(started);
     tell_finished(&report, took, stop.is_cancelled(), context.pass_is_over());
     Ok(report)
+}
+
+/// Purges what nothing stands behind any more, and notes what became of earlier drops: both by the
+/// clock, so not of the catalogs where that is in doubt.
+async fn keep_house(
+    control: &mut PgConnection,
+    settings: &Settings,
+    now: UtcInstant,
+    doubtful: &BTreeSet<i64>,
+) {
+    let but: Vec<i64> = doubtful.iter().copied().collect();
+    let purged = purge(&mut *control, settings.history_keep, settings.receipt_keep, &but);
+    // Rows that nothing stands behind do no harm: that they could not be purged is no reason to let
+    // a pass fail.
+    if let Err(error) = within(PREPARATION, purged).await {
+        tracing::warn!(event = events::PURGE_FAILED, %error, "Old rows of ours were not purged");
+    }
+    // Nor that it could not be noted what became of earlier drops.
+    if let Err(error) = within(PREPARATION, advance(control, now, doubtful)).await {
+        tracing::warn!(
+            event = events::TRACE_FAILED,
+            %error,
+            "How far drops have come was not noted"
+        );
+    }
 }
 
 /// Works on catalogs, so many at a time, until none has anything to do or the pass ends. They
@@ -169,19 +185,4 @@ fn tell_finished(report: &PassReport, took: Duration, stopped: bool, out_of_time
         duration_ms = milliseconds(took),
         "A pass came to its end"
     );
-}
-
-/// The database's time; says so where the host thinks otherwise.
-async fn read_clock(control: &mut PgConnection) -> sqlx::Result<UtcInstant> {
-    let now = clock::now(control).await?;
-    let host = UtcInstant::from(Utc::now());
-    let skew = now.distance(host);
-    if skew > CLOCK_TOLERANCE {
-        tracing::warn!(
-            event = events::CLOCK_SKEW,
-            database_time = %now, host_time = %host, skew_seconds = skew.as_secs(),
-            "Host and database disagree about the time; the database's counts"
-        );
-    }
-    Ok(now)
 }

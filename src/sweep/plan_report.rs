@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::census::{Census, Health, SAMPLES, is_undatable};
 use super::plan::TablePlan;
-use super::planning::Plans;
+use super::planning::{ClockRefused, Plans};
 use super::report::PartitionReport;
 use crate::catalog::tables::TableIdentity;
 use crate::instant::UtcInstant;
@@ -20,6 +20,11 @@ use crate::window::KeptReason;
 pub struct PlanReport {
     /// The time of every decision.
     pub as_of: UtcInstant,
+    /// The catalogs in which a pass would do nothing now, for its clock is refused; left out where
+    /// there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub clock_refused: Vec<ClockRefused>,
     /// By catalog, namespace and name.
     pub tables: Vec<TablePlanReport>,
 }
@@ -104,6 +109,7 @@ impl PlanReport {
     pub fn of(plans: &Plans) -> Self {
         PlanReport {
             as_of: plans.as_of,
+            clock_refused: plans.refused.clone(),
             tables: plans
                 .tables
                 .iter()

@@ -1,7 +1,10 @@
 //! The plan of what a pass would do: the same decisions, no writes.
 
+use serde::Serialize;
 use sqlx::PgConnection;
+use utoipa::ToSchema;
 
+use super::clocks::{outlook, read_clock};
 use super::effective;
 use super::plan::{NOT_PARQUET, TablePlan, plan_table};
 use super::settings::{Scope, Settings};
@@ -9,6 +12,7 @@ use crate::catalog::clock;
 use crate::catalog::connect::{Database, close};
 use crate::catalog::failure::in_words;
 use crate::catalog::tables::{LiveTable, TableIdentity, catalogs, live_tables};
+use crate::clock_guard::Reading;
 use crate::instant::UtcInstant;
 use crate::policy::Policy;
 
@@ -17,9 +21,44 @@ use crate::policy::Policy;
 pub struct Plans {
     /// The time of every decision.
     pub as_of: UtcInstant,
+    /// The catalogs of these tables in which a pass would do nothing now, for its clock is refused.
+    pub refused: Vec<ClockRefused>,
     /// By catalog, namespace and name; the error says why a table that asks for retention has
     /// no plan.
     pub tables: Vec<(TableIdentity, Result<TablePlan, String>)>,
+}
+
+/// A catalog in which passes do nothing, for its clock is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ClockRefused {
+    /// Its name.
+    pub catalog: String,
+    /// Why, in words.
+    pub reason: String,
+}
+
+/// What the clocks say: nothing of them is doubted where somebody asks for another time.
+async fn clock_at(
+    connection: &mut PgConnection,
+    settings: &Settings,
+    at: Option<UtcInstant>,
+) -> sqlx::Result<Reading> {
+    match at {
+        Some(at) => Ok(Reading::rehearsed(at)),
+        None => read_clock(connection, settings).await,
+    }
+}
+
+/// Why a pass would do nothing in a catalog now.
+async fn refused_in(
+    connection: &mut PgConnection,
+    catalog: &TableIdentity,
+    clock: &Reading,
+    settings: &Settings,
+) -> sqlx::Result<Option<ClockRefused>> {
+    let max_skew = settings.max_clock_skew;
+    let seen = outlook(connection, catalog.catalog_id, clock, max_skew).await?;
+    Ok(seen.why().map(|reason| ClockRefused { catalog: catalog.catalog.clone(), reason }))
 }
 
 /// Plans every table in scope that has a policy, at `at` or at the database's time. The session
@@ -34,15 +73,14 @@ pub async fn plan_all(
     at: Option<UtcInstant>,
 ) -> anyhow::Result<Plans> {
     let mut connection = database.read_only_session().await?;
-    let as_of = match at {
-        Some(at) => at,
-        None => clock::now(&mut connection).await?,
-    };
-    let mut plans = Plans { as_of, tables: Vec::new() };
+    let clock = clock_at(&mut connection, settings, at).await?;
+    let as_of = clock.database;
+    let mut plans = Plans { as_of, refused: Vec::new(), tables: Vec::new() };
     for catalog in catalogs(&mut connection).await? {
         if !scope.has_catalog(&catalog.name) {
             continue;
         }
+        let from = plans.tables.len();
         for table in live_tables(&mut connection, &catalog, true).await? {
             if !scope.has_table(&table.identity.namespace, &table.identity.table) {
                 continue;
@@ -60,6 +98,9 @@ pub async fn plan_all(
             };
             plans.tables.push((table.identity, plan));
         }
+        if let (None, Some((first, _))) = (at, plans.tables.get(from)) {
+            plans.refused.extend(refused_in(&mut connection, first, &clock, settings).await?);
+        }
     }
     close(connection).await;
     Ok(plans)
@@ -75,10 +116,8 @@ pub async fn plan_live_table(
     settings: &Settings,
     at: Option<UtcInstant>,
 ) -> anyhow::Result<Option<Plans>> {
-    let as_of = match at {
-        Some(at) => at,
-        None => clock::now(connection).await?,
-    };
+    let clock = clock_at(connection, settings, at).await?;
+    let as_of = clock.database;
     let plan = match effective::look(connection, table, settings.min_keep).await? {
         Ok(None) => return Ok(None),
         Err(problem) => Err(problem),
@@ -87,7 +126,12 @@ pub async fn plan_live_table(
             Ok(plan_table(connection, &table.identity, &policy, as_of, settings).await?)
         }
     };
-    Ok(Some(Plans { as_of, tables: vec![(table.identity.clone(), plan)] }))
+    let refused = match at {
+        Some(_) => None,
+        None => refused_in(connection, &table.identity, &clock, settings).await?,
+    };
+    let refused = refused.into_iter().collect();
+    Ok(Some(Plans { as_of, refused, tables: vec![(table.identity.clone(), plan)] }))
 }
 
 /// What the table's property alone would do if there were no stored policy: its policy and plan,

@@ -41,6 +41,9 @@ pub enum Outcome {
     LockTimeout,
     /// The database's clock is behind the newest snapshot: nothing can be dated.
     ClockBehind,
+    /// Host and database disagree about the time, or the database's clock jumped: nothing is done by
+    /// it.
+    ClockSkew,
     /// The policy can date none of the table's live files.
     Unhealthy,
     /// The table was dropped, replaced or renamed meanwhile.
@@ -54,7 +57,12 @@ impl Outcome {
     pub fn is_failure(self) -> bool {
         matches!(
             self,
-            Self::Oversize | Self::LockTimeout | Self::ClockBehind | Self::Unhealthy | Self::Failed
+            Self::Oversize
+                | Self::LockTimeout
+                | Self::ClockBehind
+                | Self::ClockSkew
+                | Self::Unhealthy
+                | Self::Failed
         )
     }
 
@@ -72,6 +80,7 @@ impl Outcome {
             Self::Oversize => "oversize",
             Self::LockTimeout => "lock_timeout",
             Self::ClockBehind => "clock_behind",
+            Self::ClockSkew => "clock_skew",
             Self::Unhealthy => "unhealthy",
             Self::Gone => "gone",
             Self::Failed => "failed",

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::reach::Reach;
+use crate::clock_guard::Reading;
 use crate::config::{Config, CrossCheck, Oversize};
 use crate::drop::Limits;
 use crate::instant::UtcInstant;
@@ -13,6 +14,10 @@ use crate::sweep::batch::BatchLimits;
 pub struct Settings {
     /// The time of every decision, in place of the database's: for rehearsals of what is to come.
     pub as_of: Option<UtcInstant>,
+    /// What the clocks say, in place of asking them; `as_of` alone stands for clocks that agree on it.
+    pub clock: Option<Reading>,
+    /// The farthest that host and database may be apart.
+    pub max_clock_skew: Duration,
     /// How tuples are grouped.
     pub batch: BatchLimits,
     /// What bounds a commit.
@@ -50,6 +55,8 @@ impl Settings {
     pub fn from_config(config: &Config) -> Self {
         Settings {
             as_of: None,
+            clock: None,
+            max_clock_skew: config.guard.max_clock_skew.get(),
             batch: BatchLimits {
                 files_per_commit: config.sweep.max_files_per_commit.get() as i64,
                 files_per_tuple: config.sweep.max_files_per_tuple.get() as i64,

@@ -1,7 +1,11 @@
 //! What a pass notes of drops that are not gone yet.
 
+use std::collections::BTreeSet;
+
 use sqlx::PgConnection;
 
+use crate::catalog::clock::too_far_behind;
+use crate::catalog::clock_memory::remembered;
 use crate::catalog::traces::unindexed::{Left, ROWS, has_ended_index, left};
 use crate::catalog::traces::{
     OpenCatalog, Passed, note_gone, note_names, note_purged, note_undone, noting, open_catalogs,
@@ -12,14 +16,22 @@ use crate::instant::UtcInstant;
 
 /// Notes, in every catalog, how far its drops have come by `now`. Only reads the catalog; locks
 /// nothing but rows of our history, and looks at a bounded number of drops of each catalog, the
-/// oldest first, each by index. Two daemons may do it at once: what is noted is noted once.
+/// oldest first, each by index. Two daemons may do it at once: what is noted is noted once. Nothing is
+/// noted of the catalogs `but`, nor of one whose own snapshots the clock is behind: it dates nothing.
 ///
 /// # Errors
 /// As the driver reports them; what was noted of other catalogs by then stays.
-pub async fn advance(connection: &mut PgConnection, now: UtcInstant) -> sqlx::Result<()> {
+pub async fn advance(
+    connection: &mut PgConnection,
+    now: UtcInstant,
+    but: &BTreeSet<i64>,
+) -> sqlx::Result<()> {
     let has_index = has_ended_index(connection).await?;
     let mut undone = 0;
     for catalog in open_catalogs(connection).await? {
+        if but.contains(&catalog.catalog_id) || is_behind(connection, &catalog).await? {
+            continue;
+        }
         let mut transaction = noting(connection).await?;
         undone += advance_catalog(&mut transaction, &catalog, has_index, now).await?;
         transaction.commit().await?;
@@ -32,6 +44,12 @@ pub async fn advance(connection: &mut PgConnection, now: UtcInstant) -> sqlx::Re
         );
     }
     Ok(())
+}
+
+async fn is_behind(connection: &mut PgConnection, catalog: &OpenCatalog) -> sqlx::Result<bool> {
+    let catalog_id = catalog.catalog_id;
+    let trusted_head = remembered(connection, catalog_id).await?.trusted_head;
+    Ok(too_far_behind(connection, catalog_id, trusted_head).await?.is_some())
 }
 
 async fn advance_catalog(

@@ -28,6 +28,7 @@ pub async fn check(
         findings.notes.push("no lease was ever taken".to_owned());
         return Ok(());
     }
+    scene.trusts_clock(probe).await?;
     let then = scene.now.minus(scene.settings.grace);
     // A policy that has just changed may have its leases released in this moment.
     let is_fine = |table: &&Governed| {

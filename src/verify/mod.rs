@@ -34,8 +34,10 @@ use crate::catalog::checks::{CatalogState, catalog_state};
 use crate::catalog::connect::{Database, close};
 use crate::catalog::deadline::within;
 use crate::catalog::tables::{Catalog, LiveTable, TableIdentity, catalogs, live_tables};
+use crate::clock_guard::Reading;
 use crate::instant::UtcInstant;
 use crate::sweep::Scope;
+use crate::sweep::clocks::{outlook, read_clock};
 use governed::Governed;
 use probe::{Findings, Probe, Stop};
 use report::{CatalogReport, Check, CheckReport, Report};
@@ -47,6 +49,7 @@ struct Scene<'a> {
     catalog: &'a Catalog,
     state: CatalogState,
     now: UtcInstant,
+    clock: Reading,
     settings: &'a Settings,
     /// The one table that is looked at; all where there is none.
     only: Option<i64>,
@@ -64,6 +67,21 @@ impl Scene<'_> {
     /// The table's name, or what can be said of one that is gone.
     fn name(&self, table_id: i64) -> String {
         self.names.get(&table_id).cloned().unwrap_or_else(|| format!("table {table_id}"))
+    }
+
+    /// Nothing, where passes act by the clock: by one that they refuse nothing is late. For checks that
+    /// ask how old something is.
+    async fn trusts_clock(&self, probe: &mut Probe<'_>) -> Result<(), Stop> {
+        let max_skew = self.settings.sweep.max_clock_skew;
+        let catalog_id = self.catalog.catalog_id;
+        let seen = outlook(probe.turn().await?, catalog_id, &self.clock, max_skew).await?;
+        let here = seen.refusal.map(|refusal| refusal.to_string());
+        match here.or(seen.known.refusal) {
+            None => Ok(()),
+            Some(why) => Err(Stop::Unknown(format!(
+                "passes refuse the database's clock, so nobody can tell what is late: {why}"
+            ))),
+        }
     }
 
     fn governed(&self) -> Result<impl Iterator<Item = &Governed>, Stop> {
@@ -97,9 +115,10 @@ pub async fn verify_in(
     scope: &Scope,
 ) -> anyhow::Result<Report> {
     let mut reports = Vec::new();
+    let clock = read_clock(connection, &settings.sweep).await?;
     for catalog in catalogs(connection).await? {
         if scope.has_catalog(&catalog.name) {
-            reports.extend(verify_catalog(connection, &catalog, settings, scope).await?);
+            reports.extend(verify_catalog(connection, &catalog, clock, settings, scope).await?);
         }
     }
     anyhow::ensure!(!reports.is_empty() || *scope == Scope::default(), NOT_THERE);
@@ -120,11 +139,12 @@ const BEGIN: &str = "begin isolation level repeatable read read only; \
 async fn verify_catalog(
     connection: &mut PgConnection,
     catalog: &Catalog,
+    clock: Reading,
     settings: &Settings,
     scope: &Scope,
 ) -> anyhow::Result<Option<CatalogReport>> {
     sqlx::raw_sql(BEGIN).execute(&mut *connection).await?;
-    let report = in_transaction(connection, catalog, settings, scope).await;
+    let report = in_transaction(connection, catalog, clock, settings, scope).await;
     // Nothing was written. Where the connection is lost, that is the error to be told.
     let ended = sqlx::raw_sql("rollback").execute(connection).await;
     let report = report?;
@@ -135,6 +155,7 @@ async fn verify_catalog(
 async fn in_transaction(
     connection: &mut PgConnection,
     catalog: &Catalog,
+    clock: Reading,
     settings: &Settings,
     scope: &Scope,
 ) -> anyhow::Result<Option<CatalogReport>> {
@@ -161,6 +182,7 @@ async fn in_transaction(
         catalog,
         state,
         now: state.now.into(),
+        clock,
         settings,
         only,
         names,

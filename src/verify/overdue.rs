@@ -33,6 +33,7 @@ pub async fn check(
     scene: &Scene<'_>,
     findings: &mut Findings,
 ) -> Result<(), Stop> {
+    scene.trusts_clock(probe).await?;
     let then = scene.now.minus(scene.settings.grace);
     let mut unknown = 0;
     for table in scene.governed()? {

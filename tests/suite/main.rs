@@ -2,6 +2,7 @@
 
 mod benchmark;
 mod cli;
+mod clock_guard;
 mod cursor;
 mod debt;
 mod demo;

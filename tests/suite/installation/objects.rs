@@ -57,6 +57,7 @@ async fn all_that_is_added_is_in_our_own_schema() -> Result<()> {
         tables,
         [
             "claimant",
+            "clock_memory",
             "drop_history",
             "drop_receipt",
             "installation",

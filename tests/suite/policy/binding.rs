@@ -1,7 +1,7 @@
 //! A property is bound to the column that its text meant when it was first seen.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Column, Field, NewFile};
+use tailrace::demo::lake::{Column, Field};
 use tailrace::sweep::report::Outcome;
 
 use super::properties::{PROPERTY, with_property};

@@ -8,6 +8,7 @@ mod tables;
 mod unindexed;
 mod wire;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -74,7 +75,7 @@ impl Scene {
     /// What a pass at this time notes.
     async fn note(&self, at: &str) -> Result<()> {
         let mut session = self.database.tailrace().session().await?;
-        advance(&mut session, at.parse()?).await?;
+        advance(&mut session, at.parse()?, &BTreeSet::new()).await?;
         close(session).await;
         Ok(())
     }

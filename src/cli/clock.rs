@@ -1,0 +1,189 @@
+//! `tailrace clock accept`: passes refuse the database's clock, and a person knows better.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use anyhow::Context;
+use serde::Serialize;
+use sqlx::PgConnection;
+
+use super::policy::session_user;
+use super::{DONE, FAILED, Output, USAGE, database};
+use crate::catalog::clock_memory::accept;
+use crate::catalog::connect::close;
+use crate::catalog::tables::{Catalog, catalogs};
+use crate::clock_guard::Reading;
+use crate::config::Config;
+use crate::events;
+use crate::instant::UtcInstant;
+use crate::sweep::Settings;
+use crate::sweep::clocks::{Outlook, outlook, read_clock};
+
+#[derive(Debug, clap::Subcommand)]
+pub enum ClockCommand {
+    /// Let one pass act by the database's clock, whatever this host's says and however it jumped;
+    /// and leave the snapshots made so far out of what the clock must not be behind.
+    Accept(AcceptArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct AcceptArgs {
+    /// The catalog.
+    #[arg(value_name = "CATALOG")]
+    catalog: String,
+    /// Why the clock is right; recorded and shown.
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: String,
+    /// Do not ask.
+    #[arg(long)]
+    yes: bool,
+    /// Who accepts it; the user of this session if not given.
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+    /// How to show it.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+fn reason(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("say why the clock is right".to_owned()),
+        text => Ok(text.to_owned()),
+    }
+}
+
+/// What was looked at, and what was recorded.
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    catalog: &'a str,
+    /// Whether anything was recorded.
+    accepted: bool,
+    database_time: UtcInstant,
+    host_time: UtcInstant,
+    /// Since when passes are refused.
+    refused_since: Option<UtcInstant>,
+    /// Why.
+    refusal: Option<String>,
+    /// The newest snapshot's time that the clock is behind.
+    newest_snapshot_time: Option<UtcInstant>,
+    /// Snapshots up to this one no longer count.
+    trusted_head: Option<i64>,
+    by: &'a str,
+    reason: &'a str,
+}
+
+pub async fn run(config: &Config, command: &ClockCommand) -> anyhow::Result<u8> {
+    let ClockCommand::Accept(args) = command;
+    let database = database(config)?;
+    let mut connection = database.session().await?;
+    let result = accept_or_ask(&mut connection, &Settings::from_config(config), args).await;
+    close(connection).await;
+    result
+}
+
+async fn accept_or_ask(
+    connection: &mut PgConnection,
+    settings: &Settings,
+    args: &AcceptArgs,
+) -> anyhow::Result<u8> {
+    let named = catalogs(connection).await?.into_iter().find(|known| known.name == args.catalog);
+    let Catalog { catalog_id, name } =
+        named.with_context(|| format!("there is no catalog {:?}", args.catalog))?;
+    let clock = read_clock(connection, settings).await?;
+    let seen = outlook(connection, catalog_id, &clock, settings.max_clock_skew).await?;
+    let user = session_user();
+    let by = args.by.as_ref().unwrap_or(&user);
+    let mut answer = Answer {
+        catalog: &name,
+        accepted: false,
+        database_time: clock.database,
+        host_time: clock.host,
+        refused_since: seen.known.memory.refused.map(|refused| refused.at),
+        refusal: refusal(&seen),
+        newest_snapshot_time: seen.behind.map(|behind| behind.newest_snapshot),
+        trusted_head: seen.known.trusted_head,
+        by,
+        reason: &args.reason,
+    };
+    let is_anything = answer.refusal.is_some() || answer.newest_snapshot_time.is_some();
+    if is_anything && !args.yes {
+        eprint!("{}", text(&answer));
+        if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+            eprintln!("tailrace: there is no terminal to ask on: say --yes");
+            return Ok(USAGE);
+        }
+        if !confirmed()? {
+            eprintln!("tailrace: nothing was accepted");
+            return Ok(FAILED);
+        }
+    }
+    if is_anything {
+        let head = accept(connection, catalog_id, by, &args.reason).await?;
+        answer.trusted_head = Some(head.with_context(|| format!("the catalog {name:?} is gone"))?);
+        answer.accepted = true;
+        tell(&answer, &clock);
+    }
+    let mut out = std::io::stdout().lock();
+    match args.output {
+        Output::Json => {
+            serde_json::to_writer(&mut out, &answer).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        }
+        Output::Text => write!(out, "{}", text(&answer))?,
+    }
+    Ok(DONE)
+}
+
+/// Why passes are refused: as the last one said, or else as one from here would.
+fn refusal(seen: &Outlook) -> Option<String> {
+    let here = seen.refusal.as_ref().map(ToString::to_string);
+    seen.known.refusal.clone().or(here)
+}
+
+fn confirmed() -> anyhow::Result<bool> {
+    eprint!("Let the next pass act by the database's clock? [y/N] ");
+    std::io::stderr().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn tell(answer: &Answer<'_>, clock: &Reading) {
+    tracing::info!(
+        event = events::CLOCK_ACCEPTED,
+        catalog = answer.catalog,
+        database_time = %clock.database, host_time = %clock.host,
+        refusal = answer.refusal,
+        trusted_head = answer.trusted_head,
+        by = answer.by,
+        reason = answer.reason,
+        "Somebody accepted the database's clock for one pass"
+    );
+}
+
+/// What it comes to, for people.
+fn text(answer: &Answer<'_>) -> String {
+    let Answer { catalog, database_time, host_time, .. } = answer;
+    if answer.refusal.is_none() && answer.newest_snapshot_time.is_none() {
+        return format!(
+            "{catalog}: no pass is refused, and the clock is not behind any snapshot: nothing to \
+             accept\n"
+        );
+    }
+    let mut text = format!("{catalog}: the clocks say\n");
+    text.push_str(&format!("  database  {database_time}\n  host      {host_time}\n"));
+    if let Some(refusal) = &answer.refusal {
+        let since = answer.refused_since.map(|since| format!(" since {since}"));
+        text.push_str(&format!("  refused  {}: {refusal}\n", since.unwrap_or_default()));
+    }
+    if let Some(newest) = answer.newest_snapshot_time {
+        text.push_str(&format!("  behind    the newest snapshot, which says {newest}\n"));
+    }
+    if let (true, Some(head)) = (answer.accepted, answer.trusted_head) {
+        text.push_str(&format!(
+            "Accepted by {}: the next pass goes through, whatever the clocks say then, and the \
+             snapshots up to {head} count no more\n",
+            answer.by
+        ));
+    }
+    text
+}
