@@ -7,6 +7,7 @@ mod order;
 mod rights;
 mod sql;
 mod verified;
+mod whole;
 
 use anyhow::Result;
 use tailrace::demo::lake::{Catalog, Column, Field, NewFile, Table};
