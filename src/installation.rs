@@ -65,6 +65,7 @@ pub async fn migrate(database: &Database) -> anyhow::Result<Migrated> {
 
 async fn migrate_in(connection: &mut PgConnection, schema: &str) -> anyhow::Result<Migrated> {
     ensure_catalog(connection, schema).await?;
+    refuse_foreign_owner(connection, schema).await?;
     let migrator = migrator();
     let version = version();
     let before = applied(connection).await?;
@@ -77,14 +78,12 @@ async fn migrate_in(connection: &mut PgConnection, schema: &str) -> anyhow::Resu
     if first_pending.is_some() || !same_checksums(&migrator, &before) {
         if !schema_exists(connection).await? {
             create_schema(connection).await?;
+            refuse_foreign_owner(connection, schema).await?;
         }
-        refuse_foreign_owner(connection, schema, false).await?;
         if let Some(first) = first_pending {
             refuse_overloads(connection, schema, first).await?;
         }
         apply(connection, schema, &migrator).await?;
-    } else {
-        refuse_foreign_owner(connection, schema, true).await?;
     }
     record_schema(connection, schema).await?;
     let applied_now = applied(connection).await?.len().saturating_sub(before.len());

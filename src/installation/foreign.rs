@@ -24,14 +24,13 @@ pub fn in_sql(foreign: &Foreign) -> String {
 /// tailrace would then work with.
 ///
 /// A role that can create nothing is let past, for it only reads what another one has migrated;
-/// `tailrace doctor` tells of it.
+/// `tailrace doctor` tells of it. Nothing in the schema is touched here.
 ///
 /// # Errors
 /// In words, with the owner and what to do.
 pub async fn refuse_foreign_owner(
     connection: &mut PgConnection,
     catalog_schema: &str,
-    is_up_to_date: bool,
 ) -> anyhow::Result<()> {
     let role = sqlx::query!(
         r#"select current_user::text as "name!",
@@ -42,7 +41,7 @@ pub async fn refuse_foreign_owner(
     .fetch_optional(&mut *connection)
     .await?;
     let Some(role) = role else { return Ok(()) };
-    if is_up_to_date && !role.may_create {
+    if !role.may_create {
         return Ok(());
     }
     let foreign = owners::foreign(connection, catalog_schema).await?;

@@ -24,16 +24,37 @@ pub struct Lake {
     pub database: TestDatabase,
     catalog: Catalog,
     head: i64,
+    today: Today,
 }
 
 /// What was said at each step, and the rows of each table at the end; without what differs between
 /// two runs.
 pub type Seen = Vec<(String, Value)>;
 
-async fn table(database: &TestDatabase, catalog: &Catalog, name: &str) -> Result<Table> {
+/// The day on which a lake is made. Two that are compared are made of one, and what their files
+/// are is the same a day later.
+#[derive(Clone, Copy)]
+pub struct Today(i64);
+
+impl Today {
+    pub fn now() -> Result<Self> {
+        Ok(Today(days_ago(0).parse()?))
+    }
+
+    fn ago(self, days: i64) -> String {
+        (self.0 - days).to_string()
+    }
+}
+
+async fn table(
+    database: &TestDatabase,
+    catalog: &Catalog,
+    name: &str,
+    today: Today,
+) -> Result<Table> {
     let table = database.table(catalog, name, &[Field::day("at")]).await?;
-    let ages = [400, 40, 30, 9, 8, 7, 1];
-    let files = ages.map(|age| NewFile::of([days_ago(age)]).records(10).bytes(100));
+    let ages = [400, 40, 30, 12, 11, 3, 1];
+    let files = ages.map(|age| NewFile::of([today.ago(age)]).records(10).bytes(100));
     let ids = table.append(files.to_vec()).await?.file_ids;
     table.register_vector(ids[0], 3, None).await?;
     table.register_vector(ids[6], 3, None).await?;
@@ -42,24 +63,28 @@ async fn table(database: &TestDatabase, catalog: &Catalog, name: &str) -> Result
 
 impl Lake {
     /// In this database, in which nobody else's object may be yet.
-    pub async fn within(database: TestDatabase, has_properties: bool) -> Result<Self> {
+    pub async fn within(
+        database: TestDatabase,
+        has_properties: bool,
+        today: Today,
+    ) -> Result<Self> {
         let catalog = database.catalog("lake").await?;
         let mut head = 0;
         for name in ["free", "governed", "explicit", "emptied"] {
-            table(&database, &catalog, name).await?;
+            table(&database, &catalog, name, today).await?;
         }
         let fields = [Field::identity("kind"), Field::day("at")];
         let two = database.table(&catalog, "two", &fields).await?;
         let two_files =
-            [days_ago(9), days_ago(2)].map(|day| NewFile::of(["it's".to_owned(), day]).bytes(7));
+            [today.ago(12), today.ago(2)].map(|day| NewFile::of(["it's".to_owned(), day]).bytes(7));
         head = head.max(two.append(two_files.to_vec()).await?.snapshot_id);
         if has_properties {
-            let property = table(&database, &catalog, "property").await?;
+            let property = table(&database, &catalog, "property", today).await?;
             let text = r#"{"field":"at","keep":"35d"}"#;
             head = property.set_property("partition_retention", Some(text)).await?;
         }
         let governed = catalog.open_table("events", "governed").await?;
-        let values: Vec<String> = [9, 8, 1].map(days_ago).into();
+        let values: Vec<String> = [12, 11, 1].map(|age| today.ago(age)).into();
         let tiers = [[4, 4, 4, 400, 400, 40], [2, 2, 1, 90, 30, 9], [3, 0, 1, 300, 0, 30]];
         let values: Vec<[&str; 1]> = values.iter().map(|day| [day.as_str()]).collect();
         if has_properties {
@@ -76,7 +101,7 @@ impl Lake {
             database.sample(&tiers).await?;
             database.publish(&governed, 3, 3).await?;
         }
-        Ok(Lake { database, catalog, head })
+        Ok(Lake { database, catalog, head, today })
     }
 
     async fn said(&self, args: &[&str]) -> Result<Value> {
@@ -107,7 +132,7 @@ impl Lake {
             ["policy", "set", "lake", table, "--field", "at", "--keep", keep]
         };
         let key = "00000000-0000-4000-8000-000000000001";
-        let day = days_ago(30);
+        let day = json!([self.today.ago(30)]).to_string();
         let drop = [
             "drop",
             "lake",
