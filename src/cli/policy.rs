@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
 
 use anyhow::bail;
 use sqlx::PgConnection;
@@ -11,9 +12,11 @@ use super::text::{columns, counted};
 use super::{DONE, FAILED, Output, TableName, database, table_name};
 use crate::catalog::clock;
 use crate::catalog::connect::close;
+use crate::catalog::deadline::within;
 use crate::catalog::failure::in_words;
 use crate::catalog::tables::{LiveTable, catalogs, find_table, live_tables};
 use crate::config::Config;
+use crate::doctor::shell_word;
 use crate::events;
 use crate::policy::listing::{ListedPolicy, listed};
 use crate::policy::set::{Set, Wanted, set_policy};
@@ -23,6 +26,9 @@ use crate::sweep::Settings;
 use crate::sweep::plan::plan_table;
 use crate::sweep::plan_report::TablePlanReport;
 use crate::sweep::planning::plan_of_property;
+
+/// Who sets a policy waits no longer to be told what it drops.
+const TELLING: Duration = Duration::from_secs(60);
 
 #[derive(Debug, clap::Subcommand)]
 pub enum PolicyCommand {
@@ -43,7 +49,7 @@ pub struct SetArgs {
     /// A column (`timestamp`, `meta.ts`) or a partition field (`day(timestamp)`).
     #[arg(long)]
     field: String,
-    /// How long a partition stays after its last instant: s, m, h, d or w, such as 7d.
+    /// How long a partition stays after its last instant: s, m (minutes), h, d or w, such as 7d.
     #[arg(long, allow_hyphen_values = true)]
     keep: String,
     /// What the policy does. Left as it is if not given; a new policy is enforced.
@@ -143,8 +149,13 @@ async fn set(
     if let Some(before) = before {
         writeln!(out, "Before: {} keep {}, {}", before.field, before.keep, before.mode)?;
     }
-    let now = clock::now(connection).await?;
-    let plan = match plan_table(connection, &table, &policy, now, settings).await {
+    writeln!(out, "Keeps each partition for {} after its last instant", policy.keep.in_words())?;
+    // The policy is set: that it cannot be told what goes is no failure.
+    let planned = async {
+        let now = clock::now(connection).await?;
+        plan_table(connection, &table, &policy, now, settings).await
+    };
+    let plan = match within(TELLING, planned).await {
         Ok(plan) => plan,
         Err(error) => {
             writeln!(out, "What it drops could not be found out: {}", in_words(&error))?;
@@ -157,10 +168,11 @@ async fn set(
     };
     writeln!(
         out,
-        "{would} {}, {}; see tailrace plan --catalog {} --table {name}",
+        "{would} {}, {}; see tailrace plan --catalog {} --table {}",
         counted(plan.expired.len() as i64, "partition"),
         counted(plan.expired_counts().files, "file"),
-        table.catalog
+        shell_word(&table.catalog),
+        shell_word(&name)
     )?;
     Ok(DONE)
 }

@@ -69,6 +69,12 @@ impl<const MIN: u64, const MAX: u64> FromStr for Span<MIN, MAX> {
         if text.split(|c: char| !c.is_ascii_alphabetic()).any(|unit| calendar.contains(&unit)) {
             return Err("months and years differ in length: say it in days".into());
         }
+        let mut units: Vec<_> = text.split(|c: char| !c.is_alphabetic()).collect();
+        units.retain(|unit| !unit.is_empty());
+        units.sort_unstable();
+        if units.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err("it names a unit twice".into());
+        }
         let length = humantime::parse_duration(text.trim()).map_err(|why| why.to_string())?;
         if length.subsec_nanos() % 1_000_000 != 0 {
             return Err("it is not a whole number of milliseconds".into());

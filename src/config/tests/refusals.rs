@@ -11,6 +11,7 @@ fn bad_values_name_key_value_origin_and_what_is_right() {
         ("61s", "it is too long"),
         ("1500us", "it is not a whole number of milliseconds"),
         ("1month", "months and years differ in length: say it in days"),
+        ("5m5m", "it names a unit twice"),
         ("5", "time unit needed, for example 5sec or 5ms"),
         ("", "value was empty"),
     ] {

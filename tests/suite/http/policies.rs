@@ -55,7 +55,7 @@ async fn a_wrong_policy_is_422_in_words() -> Result<()> {
         (
             r#"{"field": "at", "keep": "1M"}"#,
             422,
-            r#"keep \"1M\" is in months, and months differ in length: say 30d"#,
+            r#"keep \"1M\" is in months, and months differ in length (1 month is 28 to 31 days): say 31d"#,
         ),
         (
             r#"{"field": "at", "keep": "1m"}"#,

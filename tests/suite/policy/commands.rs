@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use tailrace::demo::lake::{Field, NewFile};
 
 use crate::support::TestDatabase;
+use crate::support::program::days_ago;
 
 #[tokio::test]
 async fn what_was_set_is_shown() -> Result<()> {
@@ -38,6 +39,7 @@ async fn what_was_set_is_shown() -> Result<()> {
         ran.out,
         format!(
             "lake events.raw: day(at) keep 1w 2d, enforce (revision {revision})\n\
+             Keeps each partition for 1 week 2 days after its last instant\n\
              The next pass drops 0 partitions, 0 files; see tailrace plan --catalog lake --table events.raw\n"
         )
     );
@@ -94,15 +96,15 @@ async fn a_mode_that_is_not_given_stays_and_what_changed_is_said() -> Result<()>
     for (more, expected) in [
         (
             ["--keep", "7d", "--mode", "paused"].as_slice(),
-            "at keep 7d, paused|Expired, and kept by the mode: 2 partitions, 3 files; ",
+            "at keep 7d, paused|Keeps each partition for 7 days after its last instant|Expired, and kept by the mode: 2 partitions, 3 files; ",
         ),
         (
             &["--keep", "8d"],
-            "at keep 8d, paused|Before: at keep 7d, paused|Expired, and kept by the mode: 2 partitions, 3 files; ",
+            "at keep 8d, paused|Before: at keep 7d, paused|Keeps each partition for 8 days after its last instant|Expired, and kept by the mode: 2 partitions, 3 files; ",
         ),
         (
             &["--keep", "8d", "--mode", "enforce"],
-            "at keep 8d, enforce|Before: at keep 8d, paused|The next pass drops 2 partitions, 3 files; ",
+            "at keep 8d, enforce|Before: at keep 8d, paused|Keeps each partition for 8 days after its last instant|The next pass drops 2 partitions, 3 files; ",
         ),
     ] {
         let ran = database.ran(&set(more)).await?;
@@ -111,6 +113,63 @@ async fn a_mode_that_is_not_given_stays_and_what_changed_is_said() -> Result<()>
         let expected = expected.replace('|', "\n");
         assert_eq!(ran.out, format!("lake events.raw: {expected}{see}"));
     }
+    Ok(())
+}
+
+/// `90m` is minutes: whoever meant months sees it, and what would go.
+#[tokio::test]
+async fn what_was_understood_is_said_in_words_beside_what_would_go() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let catalog = database.catalog("lake").await?;
+    let raw = database.table(&catalog, "raw", &[Field::day("at")]).await?;
+    raw.append(vec![NewFile::of([days_ago(30)]), NewFile::of([days_ago(60)])]).await?;
+    for (keep, words, goes) in [
+        ("90m", "1 hour 30 minutes", "2 partitions, 2 files"),
+        ("36h", "1 day 12 hours", "2 partitions, 2 files"),
+        ("5w", "5 weeks", "1 partition, 1 file"),
+        ("90d", "90 days", "0 partitions, 0 files"),
+    ] {
+        let set = ["policy", "set", "lake", "events.raw", "--field", "at", "--keep", keep];
+        let ran = database.ran(&set).await?;
+        let told: Vec<_> = ran.out.lines().filter(|line| !line.starts_with("Before")).collect();
+        let revision = revision(&database).await?;
+        assert_eq!(
+            told,
+            [
+                format!("lake events.raw: at keep {keep}, enforce (revision {revision})"),
+                format!("Keeps each partition for {words} after its last instant"),
+                format!(
+                    "The next pass drops {goes}; see tailrace plan --catalog lake --table events.raw"
+                ),
+            ]
+        );
+        assert_eq!(ran.code, 0);
+    }
+    assert_eq!(raw.live_files().await?.len(), 2, "to say it drops nothing");
+    Ok(())
+}
+
+/// A policy that is set is set, whether or not it can be told what it drops.
+#[tokio::test]
+async fn where_it_cannot_be_told_what_goes_the_policy_is_set_all_the_same() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let catalog = database.catalog("lake").await?;
+    let raw = database.table(&catalog, "raw", &[Field::day("at")]).await?;
+    raw.append(vec![NewFile::of(["1"])]).await?;
+    database.sql("ALTER TABLE hog_file_partition_value RENAME TO hog_hidden").await?;
+    let set = ["policy", "set", "lake", "events.raw", "--field", "at", "--keep", "90m"];
+    let ran = database.ran(&set).await?;
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let told: Vec<_> = ran.out.lines().skip(1).collect();
+    assert_eq!(
+        told,
+        [
+            "Keeps each partition for 1 hour 30 minutes after its last instant",
+            "What it drops could not be found out: the database says: relation \
+             \"hog_file_partition_value\" does not exist (SQLSTATE 42P01)",
+        ]
+    );
+    assert!(revision(&database).await? > 0);
     Ok(())
 }
 

@@ -120,9 +120,22 @@ async fn a_keep_that_is_no_exact_length_is_refused_with_a_hint() -> Result<()> {
         ("7", "keep \"7\" has no unit: use s, m, h, d or w, such as 7d"),
         ("0d", "keep \"0d\" is zero: nothing would be kept"),
         ("-7d", "keep \"-7d\" is negative: say a length such as 7d"),
-        ("1M", "keep \"1M\" is in months, and months differ in length: say 30d"),
-        ("2 months", "keep \"2 months\" is in months, and months differ in length: say 30d"),
-        ("1y", "keep \"1y\" is in years, and years differ in length: say 365d"),
+        (
+            "6M",
+            "keep \"6M\" is in months, and months differ in length (6 months are 181 to 184 days): \
+             say 184d",
+        ),
+        (
+            "3 months",
+            "keep \"3 months\" is in months, and months differ in length (3 months are 89 to 92 \
+             days): say 92d",
+        ),
+        (
+            "2y",
+            "keep \"2y\" is in years, and years differ in length (2 years are 730 to 731 days): \
+             say 731d",
+        ),
+        ("7d7d", "keep \"7d7d\" names days twice: name each unit once"),
         ("500ms", "keep \"500ms\" has the unit \"ms\": use s, m, h, d or w, such as 7d"),
         ("1000001d", "keep \"1000001d\" is too long: at most 1000000d"),
         ("99999999999999999999w", "keep \"99999999999999999999w\" is too long"),
