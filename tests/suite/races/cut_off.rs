@@ -78,7 +78,7 @@ async fn a_lost_session_that_lingers_does_not_keep_its_own_pass_from_the_catalog
     let notice = async {
         until("the new session has asked for the lease in vain", async || {
             let asked: bool = sqlx::query_scalar(
-                "SELECT count(*) > 1 AND bool_or(query LIKE 'select pg_try_advisory_lock%'
+                "SELECT count(*) > 1 AND bool_or(query LIKE 'select pg_catalog.pg_try_advisory_lock%'
                                                  AND state = 'idle')
                    FROM pg_stat_activity
                   WHERE datname = current_database() AND application_name = 'through'",
