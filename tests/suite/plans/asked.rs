@@ -35,7 +35,8 @@ async fn plans(statistics: Statistics, planned: Planned) -> Result<()> {
 
     plan_all(&database, &settings, &Scope::default(), None).await?;
     let walk = by("walk", &[(WALK, 34_300), (VALUE_KEY, 60_300), (DATA_LOOKUP, 30_300)]);
-    let all = [live_since, distinct, by("files with texts", &with_texts), walk];
+    let newest_snapshots = by("newest snapshots", &[("hog_snapshot_pkey", 1_000)]);
+    let all = [live_since, distinct, by("files with texts", &with_texts), walk, newest_snapshots];
     assert_keeps_to("a plan", &watch.take()?, &all);
 
     // What stays is not counted where there is no time for it, and where nothing has expired the
@@ -44,7 +45,11 @@ async fn plans(statistics: Statistics, planned: Planned) -> Result<()> {
     crowd.database.govern(&crowd.raw, "at", "2000d").await?;
     plan_all(&database, &settings, &Scope::default(), None).await?;
     let newest = by("newest live", &[(LIVE, 1_000), (VALUE_KEY, 2_000)]);
-    assert_keeps_to("a plan in a hurry", &watch.take()?, &[live_since, distinct, newest]);
+    assert_keeps_to(
+        "a plan in a hurry",
+        &watch.take()?,
+        &[live_since, distinct, newest, newest_snapshots],
+    );
 
     // A policy is set without a look at any file.
     let mut session = database.session().await?;
