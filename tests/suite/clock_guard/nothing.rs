@@ -109,7 +109,7 @@ async fn a_refused_pass_writes_that_it_was_refused_and_nothing_else() -> Result<
         assert_eq!(is, expected);
         refusals.push((is["refused_at"].clone(), is["refusal"].clone()));
     }
-    // Since when is told of the first, why of the last one.
+    // Since when is told of the first that boot time was the reason for, why of the last one.
     assert!(refusals.iter().all(|(at, _)| *at == refusals[0].0 && at.is_string()), "{refusals:?}");
     assert!(refusals[1].1 != refusals[0].1 && refusals[2].1 != refusals[1].1, "{refusals:?}");
     // When the clocks agree again, all of it is done; what is kept by age from then on, and traced by
