@@ -119,7 +119,7 @@ pub struct Accepted {
 /// The refused passes since the last accepted one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefusedSince {
-    /// The database's time of the first of them.
+    /// The database's time of the first of them; of those for CLOCK_BOOTTIME, if there were any.
     pub at: UtcInstant,
     /// Whether CLOCK_BOOTTIME was the reason for one.
     pub by_boot: bool,
@@ -184,9 +184,9 @@ pub enum Witness {
 }
 
 impl Refusal {
-    /// Whether only this process could tell.
+    /// Whether CLOCK_BOOTTIME of this process is the reason, which no other one can ask again.
     pub fn is_by_boot(&self) -> bool {
-        matches!(self, Self::Jumped { witness: Witness::BootTime, .. } | Self::StillAhead { .. })
+        matches!(self, Self::Jumped { witness: Witness::BootTime, .. })
     }
 }
 

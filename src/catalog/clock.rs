@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -23,9 +23,9 @@ pub async fn read(connection: &mut PgConnection) -> sqlx::Result<Reading> {
     Ok(Reading::between(before, database, host(), process()))
 }
 
-/// This host's clocks.
+/// This host's clocks; the time to the microsecond, as the database has it.
 pub fn host() -> HostReading {
-    HostReading { time: Utc::now().into(), boot_millis: boot_millis() }
+    HostReading { time: Utc::now().trunc_subsecs(6).into(), boot_millis: boot_millis() }
 }
 
 /// The random id of this process, within which CLOCK_BOOTTIME is compared.

@@ -176,7 +176,8 @@ pub async fn note_accepted(
     Ok(Epoch { number: row.epoch, began: row.epoch_began.map(UtcInstant::from) })
 }
 
-/// Notes that a pass was refused: since when passes are, and why this one was.
+/// Notes that a pass was refused: since when passes are, and why this one was. Where CLOCK_BOOTTIME of
+/// this process is the reason for one, the time is the earliest at which it was.
 pub async fn note_refused(
     connection: &mut PgConnection,
     catalog_id: i64,
@@ -188,7 +189,10 @@ pub async fn note_refused(
         r#"insert into tailrace.clock_memory as m (catalog_id, refused_at, refusal, refused_by_boot)
            values ($1, coalesce($2, pg_catalog.clock_timestamp()), $3, $4)
            on conflict (catalog_id) do update
-           set refused_at = coalesce(m.refused_at, excluded.refused_at),
+           set refused_at = case
+                 when not excluded.refused_by_boot then coalesce(m.refused_at, excluded.refused_at)
+                 when m.refused_by_boot then least(m.refused_at, excluded.refused_at)
+                 else excluded.refused_at end,
                refusal = excluded.refusal,
                refused_by_boot = m.refused_by_boot or excluded.refused_by_boot"#,
         catalog_id,

@@ -251,8 +251,10 @@ proptest! {
             match decide(&reading, &memory, MAX) {
                 Err(refusal) => {
                     let by_boot = memory.refused.is_some_and(|before| before.by_boot);
+                    let is_first = refusal.is_by_boot() && !by_boot;
+                    let before = memory.refused.filter(|_| !is_first).map(|before| before.at);
                     memory.refused = Some(RefusedSince {
-                        at: memory.refused.map_or(reading.database, |before| before.at),
+                        at: before.unwrap_or(reading.database),
                         by_boot: by_boot || refusal.is_by_boot(),
                     });
                 }

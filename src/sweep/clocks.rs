@@ -51,7 +51,7 @@ impl Refused {
                 let error = format!(
                     "the database's clock ({now}) is behind the newest snapshot \
                      ({newest_snapshot}): nothing is dropped until it has caught up, or {accept} \
-                     takes it as it is, and leaves the snapshots of now out"
+                     takes it as it is, and the snapshots made by then whatever their time"
                 );
                 TableReport::new(table, Outcome::ClockBehind, Some(error))
             }
@@ -80,8 +80,8 @@ pub fn tell_apart(reading: &Reading, max_skew: Duration) {
             event = events::CLOCK_SKEW,
             database_time = %database, host_time = %host, skew_seconds,
             error = %refusal,
-            "Host and database disagree about the time: nothing is dropped or noted. Set the wrong \
-             clock by NTP, or see `tailrace clock accept`"
+            "Host and database disagree about the time: nothing is dropped or noted, but where \
+             somebody accepted that. Set the wrong clock by NTP, or see `tailrace clock accept`"
         );
     } else if reading.skew() > CLOCK_TOLERANCE {
         tracing::warn!(

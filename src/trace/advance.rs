@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 
 use sqlx::PgConnection;
 
-use crate::catalog::clock::too_far_behind;
-use crate::catalog::clock_memory::remembered;
 use crate::catalog::traces::unindexed::{Left, ROWS, has_ended_index, left};
 use crate::catalog::traces::{
     OpenCatalog, Passed, note_gone, note_names, note_purged, note_undone, noting, open_catalogs,
@@ -17,7 +15,7 @@ use crate::instant::UtcInstant;
 /// Notes, in every catalog, how far its drops have come by `now`. Only reads the catalog; locks
 /// nothing but rows of our history, and looks at a bounded number of drops of each catalog, the
 /// oldest first, each by index. Two daemons may do it at once: what is noted is noted once. Nothing is
-/// noted of the catalogs `but`, nor of one whose own snapshots the clock is behind: it dates nothing.
+/// noted of the catalogs `but`.
 ///
 /// # Errors
 /// As the driver reports them; what was noted of other catalogs by then stays.
@@ -29,7 +27,7 @@ pub async fn advance(
     let has_index = has_ended_index(connection).await?;
     let mut undone = 0;
     for catalog in open_catalogs(connection).await? {
-        if but.contains(&catalog.catalog_id) || is_behind(connection, &catalog).await? {
+        if but.contains(&catalog.catalog_id) {
             continue;
         }
         let mut transaction = noting(connection).await?;
@@ -44,12 +42,6 @@ pub async fn advance(
         );
     }
     Ok(())
-}
-
-async fn is_behind(connection: &mut PgConnection, catalog: &OpenCatalog) -> sqlx::Result<bool> {
-    let catalog_id = catalog.catalog_id;
-    let trusted_head = remembered(connection, catalog_id).await?.trusted_head;
-    Ok(too_far_behind(connection, catalog_id, trusted_head).await?.is_some())
 }
 
 async fn advance_catalog(

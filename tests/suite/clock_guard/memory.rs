@@ -86,6 +86,29 @@ async fn a_restart_does_not_end_a_refusal_by_boot_time() -> Result<()> {
     Ok(())
 }
 
+/// It counts from the earliest refusal for boot time, whatever was refused before for another reason.
+#[tokio::test]
+async fn a_refusal_by_boot_time_counts_from_its_own_time() -> Result<()> {
+    let boot = |scene: &Scene, seconds| scene.clock(seconds, seconds, Some((HOUR, THIS)));
+    let other = |scene: &Scene, seconds| scene.clock(seconds, seconds, Some((5, OTHER)));
+    // The host was wrong first, and the database was right.
+    let scene = Scene::new().await?;
+    scene.outcome(scene.agreed(0)).await?;
+    scene.outcome(scene.clock(60, HOUR, None)).await?;
+    assert_eq!(scene.outcome(boot(&scene, YEAR)).await?, Outcome::ClockSkew);
+    assert_eq!(scene.outcome(other(&scene, HOUR)).await?, Outcome::NothingToDo);
+    // The database was further ahead first.
+    let scene = Scene::new().await?;
+    scene.outcome(scene.agreed(0)).await?;
+    scene.outcome(scene.clock(YEAR, HOUR, None)).await?;
+    for seconds in [2 * DAY, DAY, 2 * DAY] {
+        assert_eq!(scene.outcome(boot(&scene, seconds)).await?, Outcome::ClockSkew);
+    }
+    assert_eq!(scene.outcome(other(&scene, DAY - 600)).await?, Outcome::ClockSkew);
+    assert_eq!(scene.outcome(other(&scene, DAY - 601)).await?, Outcome::NothingToDo);
+    Ok(())
+}
+
 /// What was noted by a clock that was ahead is of an older epoch, though no pass was refused.
 #[tokio::test]
 async fn a_clock_that_is_set_back_begins_an_epoch() -> Result<()> {

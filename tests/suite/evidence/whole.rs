@@ -20,11 +20,7 @@ fn in_pieces() -> Settings {
 
 /// Day 20820 is 2027-01-02. The first two files have no statistics, the third has newer rows.
 fn delayed() -> Vec<NewFile> {
-    vec![
-        NewFile::of(["20820"]),
-        NewFile::of(["20820"]),
-        file(&["20820"], "2027-01-05T00:00:00Z"),
-    ]
+    vec![NewFile::of(["20820"]), NewFile::of(["20820"]), file(&["20820"], "2027-01-05T00:00:00Z")]
 }
 
 #[tokio::test]

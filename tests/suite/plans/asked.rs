@@ -36,7 +36,9 @@ async fn plans(statistics: Statistics, planned: Planned) -> Result<()> {
     plan_all(&database, &settings, &Scope::default(), None).await?;
     let walk = by("walk", &[(WALK, 34_300), (VALUE_KEY, 60_300), (DATA_LOOKUP, 30_300)]);
     let evidence = by("evidence", &[(FILE_KEY, 330), (STATS_KEY, 330)]);
-    let all = [live_since, distinct, by("files with texts", &with_texts), walk, evidence];
+    let newest_snapshots = by("newest snapshots", &[("hog_snapshot_pkey", 1_000)]);
+    let found = by("files with texts", &with_texts);
+    let all = [live_since, distinct, found, walk, evidence, newest_snapshots];
     assert_keeps_to("a plan", &watch.take()?, &all);
 
     // What stays is not counted where there is no time for it, and where nothing has expired the
@@ -46,7 +48,7 @@ async fn plans(statistics: Statistics, planned: Planned) -> Result<()> {
     plan_all(&database, &settings, &Scope::default(), None).await?;
     let newest = by("newest live", &[(LIVE, 1_000), (VALUE_KEY, 2_000)]);
     let evidence = by("evidence", &[(FILE_KEY, 30), (STATS_KEY, 30)]);
-    let hurried = [live_since, distinct, newest, evidence];
+    let hurried = [live_since, distinct, newest, evidence, newest_snapshots];
     assert_keeps_to("a plan in a hurry", &watch.take()?, &hurried);
 
     // A policy is set without a look at any file.

@@ -18,7 +18,7 @@ const LARGE: [&str; 6] = [
 /// before and under the lock, goes by [`DROP`].
 const NAMES: [(&str, &str); 13] = [
     ("evidence", "as \"is_provided!\""),
-    ("newest snapshots", "from hog_snapshot where catalog_id = $1\n"),
+    ("newest snapshots", "from hog_snapshot where catalog_id = $1 and snapshot_id > $2"),
     ("walk", "with piece as materialized"),
     ("live since", "begin_snapshot > $3\n                 order by begin_snapshot"),
     ("newest live", "order by begin_snapshot desc"),
