@@ -10,6 +10,7 @@ pub(crate) mod plan;
 mod policy;
 mod progress;
 mod run;
+mod spec;
 pub(crate) mod sweep;
 pub(crate) mod text;
 mod trace;
@@ -67,6 +68,9 @@ enum Command {
     /// Set, show and unset the policies of tables.
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
+    /// Show the partition specs of a table, and vouch for the values of one.
+    #[command(subcommand)]
+    Spec(spec::SpecCommand),
     /// Drop an enumerated list of partitions in one commit.
     Drop(drop::DropArgs),
     /// Show what became of each drop: kept, purged, queued or gone, since when, and why not yet.
@@ -182,6 +186,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Drop(args) => drop::run(&config, &args).await,
         Command::Trace(args) => trace::run(&config, &args).await,
         Command::Policy(command) => policy::run(&config, &command).await,
+        Command::Spec(command) => spec::run(&config, &command).await,
         Command::Doctor(args) => doctor::run(&config, &args).await,
         Command::Debt(args) => debt::run(&config, &args).await,
         Command::Verify(args) => verify::run(&config, &args).await,
