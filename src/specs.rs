@@ -121,7 +121,8 @@ pub async fn trustworthy(
     ensure!(table.is_parquet, NOT_PARQUET);
     let shape = table_shape(connection, identity.catalog_id, identity.table_id).await?;
     let known = known_specs(connection, identity, window).await?;
-    let named = |spec: &KnownSpec| format!("{} ({})", spec.spec_id, in_words(spec, &shape).join(", "));
+    let named =
+        |spec: &KnownSpec| format!("{} ({})", spec.spec_id, in_words(spec, &shape).join(", "));
     let mut of_id = known.iter().filter(|spec| spec.spec_id == spec_id);
     let Some(spec) = of_id.next() else {
         if known.is_empty() {

@@ -113,14 +113,15 @@ pub async fn known_specs(
         },
         seen_at: row.copied_at.map(UtcInstant::from),
         began_with_table: row.began_with_table,
-        mark: row.mark_row_id.map(|row_id| NotedMark {
-            row_id,
-            noted_at: row.marked_at.map(UtcInstant::from),
-        }),
+        mark: row
+            .mark_row_id
+            .map(|row_id| NotedMark { row_id, noted_at: row.marked_at.map(UtcInstant::from) }),
         mark_due: row.mark_due.map(UtcInstant::from),
-        trusted: row.trusted_at.zip(row.trusted_by).zip(row.trust_reason).map(
-            |((at, by), reason)| Trust { at: at.into(), by, reason },
-        ),
+        trusted: row
+            .trusted_at
+            .zip(row.trusted_by)
+            .zip(row.trust_reason)
+            .map(|((at, by), reason)| Trust { at: at.into(), by, reason }),
     });
     Ok(specs.collect())
 }

@@ -150,8 +150,7 @@ async fn trust_or_ask(
     }
     let user = session_user();
     let by = args.by.as_ref().unwrap_or(&user);
-    let (trust, is_new) =
-        trust(connection, &table, args.spec, (by, &args.reason), window).await?;
+    let (trust, is_new) = trust(connection, &table, args.spec, (by, &args.reason), window).await?;
     match is_new {
         true => writeln!(out, "{} is trusted since {}", name(args), trust.at)?,
         false => writeln!(out, "{}", already(args, &trust))?,
@@ -188,14 +187,19 @@ fn meaning(
         line(&found.fields)
     );
     let released = match released {
-        None => return text + "No policy is in force for the table: nothing would be dropped now.\n",
+        None => {
+            return text + "No policy is in force for the table: nothing would be dropped now.\n";
+        }
         Some(Err(problem)) => {
             return text + &format!("What would be dropped cannot be told: {}\n", line(problem));
         }
         Some(Ok(released)) => released,
     };
     let Released { policy, tuples, may_be } = released;
-    text.push_str(&format!("Under the policy {} keep {}, {}: ", policy.field, policy.keep, policy.mode));
+    text.push_str(&format!(
+        "Under the policy {} keep {}, {}: ",
+        policy.field, policy.keep, policy.mode
+    ));
     if tuples.is_empty() {
         return text + "nothing that is kept now would be dropped.\n";
     }

@@ -10,8 +10,7 @@ use super::governed::{self, Governed};
 use super::server;
 use super::ungoverned::{self, Reading};
 use super::{
-    Finding, Level, Report, consumers, indexes, passes, policies, queue, retention, rights,
-    specs,
+    Finding, Level, Report, consumers, indexes, passes, policies, queue, retention, rights, specs,
 };
 use crate::catalog::clock;
 use crate::catalog::connect::{Database, close};

@@ -21,11 +21,11 @@ pub fn findings(catalog: &str, governed: &[Governed]) -> Vec<Finding> {
         }
     }
     let waiting = match (due.len(), due.iter().min()) {
-        (1, Some(first)) => format!("1 spec is not proven by row order yet: its mark is due {first}"),
-        (several, Some(first)) => format!(
-            "{several} specs are not proven by row order yet: the first of their marks is due {first}"
-        ),
-        (_, None) => "every spec that is copied is proven by row order".to_owned(),
+        (1, Some(first)) => format!("1 spec waits for its proof by row order, due {first}"),
+        (several, Some(first)) => {
+            format!("{several} specs wait for their proof by row order, the first due {first}")
+        }
+        (_, None) => "no spec waits for its proof by row order".to_owned(),
     };
     findings.push(Finding::ok(CHECK, waiting).of_catalog(catalog));
     findings

@@ -4,6 +4,7 @@ mod bounded;
 mod policies;
 mod rights;
 mod server;
+mod specs;
 mod upkeep;
 
 use anyhow::Result;
