@@ -22,7 +22,7 @@ use crate::bench::{Bench, Db};
 use crate::finding::{Finding, Verdict as Goal, grouped, ms};
 use crate::fixture::DAY_COLUMN;
 use crate::program::settings;
-use crate::scale::{DAYS, Fixture, SUBJECT};
+use crate::scale::{Fixture, SUBJECT};
 use crate::statistics::Sample;
 
 /// Looks at the same files, after one that does not count.
