@@ -114,6 +114,8 @@ events! {
     info POLICY_SET = "policy_set";
     /// A policy was taken away.
     info POLICY_UNSET = "policy_unset";
+    /// Somebody vouched for the partition values of a spec's files.
+    info SPEC_TRUSTED = "spec_trusted";
     /// A table property became a policy, or changed one.
     info PROPERTY_MIRRORED = "property_mirrored";
     /// A table property is gone, and with it the policy that it was.

@@ -16,6 +16,7 @@
 //! | [`verify`] | whether what must hold does, read-only |
 //! | [`doctor`] | what an operator should know before trusting it |
 //! | [`debt`] | compaction debt by the server's sample, with and without the drop window |
+//! | [`specs`] | a table's partition specs as they are shown, and who trusted one |
 //! | [`sweep`] | one pass: lease, cursor, look-ups, batches, commits, pace, report |
 //! | [`mod@trace`] | what became of each drop, noted by passes and read |
 //! | [`shield`] | claims on files that are about to be dropped, beside the passes |
@@ -52,6 +53,7 @@ pub mod metrics;
 pub mod policy;
 pub mod scheduler;
 pub mod shield;
+pub mod specs;
 pub mod sweep;
 pub mod telemetry;
 pub mod trace;

@@ -170,17 +170,17 @@ impl Db {
             .await?)
     }
 
-    /// Brings every page of the files, values and vectors, and of their indexes, into the
+    /// Brings every page of the files, values, vectors and statistics, and of their indexes, into the
     /// server's memory, as far as they fit.
     pub async fn warm(&self) -> Result<()> {
         let statement = "create extension if not exists pg_prewarm;
              select sum(pg_prewarm(c.oid)) from pg_class c
              where c.relkind in ('r', 'i') and c.relpages > 0 and (c.oid in
                  ('hog_data_file'::regclass, 'hog_file_partition_value'::regclass,
-                  'hog_delete_file'::regclass)
+                  'hog_delete_file'::regclass, 'hog_file_column_stats'::regclass)
                or c.oid in (select indexrelid from pg_index where indrelid in
                  ('hog_data_file'::regclass, 'hog_file_partition_value'::regclass,
-                  'hog_delete_file'::regclass)))";
+                  'hog_delete_file'::regclass, 'hog_file_column_stats'::regclass)))";
         sqlx::raw_sql(statement).execute(&self.pool).await.context("warming by pg_prewarm")?;
         Ok(())
     }

@@ -3,7 +3,8 @@
 //! Files of all tables have their ids from one counter in the order in which they arrived: a day's
 //! files on that day, but for some that are up to three days late. A snapshot has 270 files. Paths
 //! are random, so the pages of their index that a day's files are in are all over it. One file
-//! in a hundred has a deletion vector.
+//! in a hundred has a deletion vector. Each file has the statistics of the column whose time counts,
+//! and no row that is newer than its values say.
 
 use anyhow::Result;
 use sqlx::AssertSqlSafe;
@@ -50,6 +51,7 @@ pub async fn build(db: &Db, tables: &[TableOf], is_new: bool) -> Result<()> {
     }
     let statements = include_str!("fixture.sql")
         .replace(":catalog_id", &catalog.catalog_id.to_string())
+        .replace(":column", DAY_COLUMN)
         .replace(":tuples", &tuples.join(" union all "));
     sqlx::raw_sql(AssertSqlSafe(statements)).execute(&db.pool).await?;
     // Not within the transaction that several statements at once are.
@@ -61,10 +63,11 @@ pub async fn build(db: &Db, tables: &[TableOf], is_new: bool) -> Result<()> {
     Ok(())
 }
 
-const VACUUMED: [&str; 7] = [
+const VACUUMED: [&str; 8] = [
     "hog_data_file",
     "hog_file_partition_value",
     "hog_delete_file",
+    "hog_file_column_stats",
     "hog_snapshot",
     "hog_snapshot_change",
     "hog_table_stats",

@@ -8,18 +8,25 @@ set local synchronous_commit = off;
 set local session_replication_role = replica;
 select setseed(0.27);
 
-create temporary table tuple (table_id bigint, arrival float8, tuple_values text[], files int)
+create temporary table tuple (table_id bigint, arrival float8, tuple_values text[], files int,
+                              upper_bound bytea)
   on commit drop;
-insert into tuple :tuples;
+insert into tuple (table_id, arrival, tuple_values, files) :tuples;
+
+-- The newest row is of the last microsecond of the first hour; eight bytes, the lowest first.
+update tuple t set upper_bound = (
+  select string_agg(substring(int8send((t.arrival * 86400000000)::bigint + 3599999999)
+                              from place for 1), '' order by place desc)
+  from generate_series(1, 8) place);
 
 create temporary table incoming on commit drop as
 select c.next_file_id - 1 + a.n as data_file_id,
        c.last_snapshot_id + 1 + (a.n - 1) / 270 as snapshot_id,
-       a.table_id, a.tuple_values, a.records, a.bytes, a.has_vector,
+       a.table_id, a.tuple_values, a.upper_bound, a.records, a.bytes, a.has_vector,
        sum(a.records) over (partition by a.table_id order by a.n) - a.records as row_id_start
 from (select row_number() over (order by t.arrival + random()
                + case when random() < 0.02 then 3 * random() else 0 end) as n,
-             t.table_id, t.tuple_values, 1000 + (random() * 100000)::bigint as records,
+             t.table_id, t.tuple_values, t.upper_bound, 1000 + (random() * 100000)::bigint as records,
              100000 + (random() * 500000000)::bigint as bytes, random() < 0.01 as has_vector
       from tuple t, generate_series(1, t.files)) a,
      hog_catalog c
@@ -61,6 +68,14 @@ insert into hog_file_partition_value (catalog_id, data_file_id, key_index, value
 select :catalog_id, i.data_file_id, v.place - 1, v.value
 from incoming i, unnest(i.tuple_values) with ordinality as v (value, place)
 order by i.data_file_id, v.place;
+
+-- Statistics of the one column whose time counts.
+insert into hog_file_column_stats (catalog_id, data_file_id, field_id, value_count, null_count,
+                                   upper_bound)
+select :catalog_id, i.data_file_id, c.field_id, i.records, 0, i.upper_bound
+from incoming i
+join hog_column c on c.catalog_id = :catalog_id and c.table_id = i.table_id and c.name = ':column'
+order by i.data_file_id;
 
 do $$ declare made text; begin
   for made in select definition from later loop execute made; end loop;

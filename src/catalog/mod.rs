@@ -51,6 +51,7 @@ pub mod tables;
 pub mod tail;
 pub mod texts;
 pub mod traces;
+pub mod trust;
 pub mod vectors;
 pub mod walk;
 pub mod warm;

@@ -84,8 +84,9 @@ impl TableShape {
     }
 }
 
+/// A field as our copies have it in JSON.
 #[derive(Debug, Deserialize)]
-struct FieldRow {
+pub(super) struct FieldRow {
     key_index: i32,
     source_field_id: i64,
     transform: String,

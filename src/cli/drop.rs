@@ -67,7 +67,7 @@ pub struct DropArgs {
 
 pub async fn run(config: &Config, args: &DropArgs) -> anyhow::Result<u8> {
     let asks = !args.yes && !args.dry_run;
-    if asks && !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+    if asks && !can_ask() {
         eprintln!(
             "tailrace: there is no terminal to ask on: say --yes, or --dry-run to see what would go"
         );
@@ -112,7 +112,7 @@ async fn drop_or_ask(
         let found = drop_partitions(connection, &target, &dry, &author, &bounds).await?;
         // Nothing is open or locked while somebody reads this.
         eprint!("{}", text(&found, "would go"));
-        if !confirmed()? {
+        if !confirmed("Drop them?")? {
             eprintln!("tailrace: nothing was dropped");
             return Ok(FAILED);
         }
@@ -170,8 +170,14 @@ async fn read(
     Ok(items)
 }
 
-fn confirmed() -> anyhow::Result<bool> {
-    eprint!("Drop them? [y/N] ");
+/// Whether somebody is there to be asked.
+pub(super) fn can_ask() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks, and says whether the answer is yes.
+pub(super) fn confirmed(question: &str) -> anyhow::Result<bool> {
+    eprint!("{question} [y/N] ");
     std::io::stderr().flush()?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;

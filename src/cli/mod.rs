@@ -11,6 +11,7 @@ pub(crate) mod plan;
 mod policy;
 mod progress;
 mod run;
+mod spec;
 pub(crate) mod sweep;
 pub(crate) mod text;
 mod trace;
@@ -70,6 +71,9 @@ enum Command {
     /// Accept the database's clock where passes refuse it.
     #[command(subcommand)]
     Clock(clock::ClockCommand),
+    /// Show the partition specs of a table, and vouch for the values of one.
+    #[command(subcommand)]
+    Spec(spec::SpecCommand),
     /// Drop an enumerated list of partitions in one commit.
     Drop(drop::DropArgs),
     /// Show what became of each drop: kept, purged, queued or gone, since when, and why not yet.
@@ -186,6 +190,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Trace(args) => trace::run(&config, &args).await,
         Command::Policy(command) => policy::run(&config, &command).await,
         Command::Clock(command) => clock::run(&config, &command).await,
+        Command::Spec(command) => spec::run(&config, &command).await,
         Command::Doctor(args) => doctor::run(&config, &args).await,
         Command::Debt(args) => debt::run(&config, &args).await,
         Command::Verify(args) => verify::run(&config, &args).await,

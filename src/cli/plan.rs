@@ -140,7 +140,8 @@ fn sample_text(sample: &KeptReport) -> String {
     text
 }
 
-fn expired_text(expired: &[PartitionReport]) -> String {
+/// What goes, for people.
+pub(super) fn expired_text(expired: &[PartitionReport]) -> String {
     let sum = |part: fn(&PartitionReport) -> i64| {
         expired.iter().map(part).fold(0_i64, i64::saturating_add)
     };

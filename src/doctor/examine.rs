@@ -9,7 +9,7 @@ use super::server;
 use super::ungoverned::{self, Reading};
 use super::{
     Finding, Level, Report, clocks, consumers, creators, indexes, passes, policies, queue,
-    retention, rights,
+    retention, rights, specs,
 };
 use crate::catalog::clock;
 use crate::catalog::connect::{Access, Database, close};
@@ -211,7 +211,7 @@ impl Examination<'_> {
         let mut under_policy: Vec<Governed> = Vec::new();
         let mut without: Vec<LiveTable> = Vec::new();
         for table in live {
-            let read = governed::read(connection, table.clone(), settings.min_keep, self.now).await;
+            let read = governed::read(connection, table.clone(), settings, self.now).await;
             match self.looked("policies", Some(catalog), read)? {
                 Some(Some(governed)) => under_policy.push(governed),
                 Some(None) if table.is_parquet => without.push(table),
@@ -223,6 +223,7 @@ impl Examination<'_> {
             self.findings.extend(policies::findings(name, &under_policy, now));
             self.findings.push(passes::findings(name, &under_policy, every, now));
         }
+        self.findings.extend(specs::findings(name, &under_policy));
         self.findings.extend(consumers::findings(name, &under_policy));
         let tables = self.ungoverned(connection, catalog, &without).await?;
         self.findings.extend(ungoverned::findings(name, &tables));

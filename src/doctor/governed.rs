@@ -1,7 +1,5 @@
 //! What is read of each table that asks for retention.
 
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
@@ -9,10 +7,12 @@ use crate::catalog::failure::Failure;
 use crate::catalog::inventory::consumers;
 use crate::catalog::shape::{spec_book, table_shape};
 use crate::catalog::tables::LiveTable;
+use crate::catalog::trust::{KnownSpec, known_specs};
 use crate::instant::UtcInstant;
 use crate::policy::{Policy, Source, store};
-use crate::sweep::effective;
+use crate::specs::in_words;
 use crate::sweep::plan::dates_nothing;
+use crate::sweep::{Settings, effective};
 use crate::window::{Judge, Retention};
 
 /// More consumers of a table than this are not listed.
@@ -33,6 +33,8 @@ pub struct Governed {
     pub dates_nothing: bool,
     /// By when the last full pass by this policy decided.
     pub full_pass_at: Option<DateTime<Utc>>,
+    /// The partition specs, with their fields in words; empty where no policy is followed.
+    pub specs: Vec<(KnownSpec, String)>,
     /// Who has an offset for this incarnation; `None` where that may not be read.
     pub consumers: Option<Vec<String>>,
 }
@@ -41,10 +43,10 @@ pub struct Governed {
 pub async fn read(
     connection: &mut PgConnection,
     table: LiveTable,
-    min_keep: Duration,
+    settings: &Settings,
     now: UtcInstant,
 ) -> sqlx::Result<Option<Governed>> {
-    let policy = match effective::look(connection, &table, min_keep).await? {
+    let policy = match effective::look(connection, &table, settings.min_keep).await? {
         Ok(None) => return Ok(None),
         Ok(Some(policy)) => Ok(policy),
         Err(problem) => Err(problem),
@@ -56,6 +58,7 @@ pub async fn read(
         covers_new_files: true,
         dates_nothing: false,
         full_pass_at: None,
+        specs: Vec::new(),
         consumers: None,
     };
     let identity = governed.table.identity.clone();
@@ -65,7 +68,14 @@ pub async fn read(
         let row = if policy.source == Source::Stored { rows.stored } else { rows.mirror };
         governed.since = row.map(|row| row.updated_at);
         let book = spec_book(connection, catalog_id, table_id).await?;
-        let live_spec = table_shape(connection, catalog_id, table_id).await?.live_spec;
+        let shape = table_shape(connection, catalog_id, table_id).await?;
+        let known = known_specs(connection, &identity, settings.stale_writer_window).await?;
+        let named = |spec: KnownSpec| {
+            let fields = in_words(&spec, &shape).join(", ");
+            (spec, fields)
+        };
+        governed.specs = known.into_iter().map(named).collect();
+        let live_spec = shape.live_spec;
         let (source_field_id, keep) = (policy.source_field_id, policy.keep.length());
         let judge = Judge::new(&book, Retention { source_field_id, keep, now });
         governed.covers_new_files = live_spec

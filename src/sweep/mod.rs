@@ -15,7 +15,7 @@ mod context;
 pub mod cursor;
 pub(crate) mod effective;
 mod enforce;
-pub(crate) mod evidence;
+pub mod evidence;
 mod lease;
 pub(crate) mod lookup;
 mod overdue;

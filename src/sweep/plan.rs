@@ -17,7 +17,7 @@ use crate::catalog::walk::{Place, walk};
 use crate::instant::UtcInstant;
 use crate::policy::Policy;
 use crate::window::evidence::Doubt;
-use crate::window::{Judge, Retention, Verdict};
+use crate::window::{Judge, Retention, SpecBook, Verdict};
 
 /// Why a packed table is left alone.
 pub const NOT_PARQUET: &str =
@@ -126,14 +126,26 @@ pub async fn plan_table(
     // The specs are read before the files: a file of a spec that came in between is not judged
     // by a book that lacks it, but kept as of an unknown spec.
     let book = answered(spec_book(connection, table.catalog_id, table.table_id)).await?;
+    plan_by_book(connection, table, policy, now, settings, &book).await
+}
+
+/// The same by a book of the table's specs that was read before, or made up.
+pub async fn plan_by_book(
+    connection: &mut PgConnection,
+    table: &TableIdentity,
+    policy: &Policy,
+    now: UtcInstant,
+    settings: &Settings,
+    book: &SpecBook,
+) -> anyhow::Result<TablePlan> {
     let retention =
         Retention { source_field_id: policy.source_field_id, keep: policy.keep.length(), now };
-    let judge = Judge::new(&book, retention);
+    let judge = Judge::new(book, retention);
     let lookup = Lookup { table, judge: &judge, reach: &settings.reach };
     let mut sorter = Sorter::once(&judge);
     let is_counted = sort_all(connection, &lookup, settings, &mut sorter).await?;
     anyhow::ensure!(sorter.is_parquet, NOT_PARQUET);
-    let mut evidence = Evidence::new(table, &judge, &book, settings.cross_check);
+    let mut evidence = Evidence::new(table, &judge, book, settings.cross_check);
     let examined = evidence.examine(connection, sorter.take(), sorter.is_whole).await?;
     let (expired, mut withheld) = (examined.expired, Census::default());
     evidence.count(&examined.withheld, &mut withheld);

@@ -1,20 +1,25 @@
 //! The plan of what a pass would do: the same decisions, no writes.
 
+use std::collections::{BTreeSet, HashSet};
+
 use serde::Serialize;
 use sqlx::PgConnection;
 use utoipa::ToSchema;
 
 use super::clocks::{outlook, read_clock};
 use super::effective;
-use super::plan::{NOT_PARQUET, TablePlan, plan_table};
+use super::lookup::answered;
+use super::plan::{ExpiredTuple, NOT_PARQUET, TablePlan, plan_by_book, plan_table};
 use super::settings::{Scope, Settings};
 use crate::catalog::clock;
 use crate::catalog::connect::{Database, close};
 use crate::catalog::failure::in_words;
+use crate::catalog::shape::spec_book;
 use crate::catalog::tables::{LiveTable, TableIdentity, catalogs, live_tables};
 use crate::clock_guard::Reading;
 use crate::instant::UtcInstant;
 use crate::policy::Policy;
+use crate::window::{Judge, Retention, Verdict};
 
 /// The plans of all tables in scope.
 #[derive(Debug)]
@@ -149,4 +154,53 @@ pub async fn plan_of_property(
     let now = clock::now(connection).await?;
     let plan = plan_table(connection, &table.identity, &policy, now, settings).await?;
     Ok(Some(Ok((policy, plan))))
+}
+
+/// What the trust in a spec would let go (`tailrace spec trust`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Released {
+    /// Under which policy.
+    pub policy: Policy,
+    /// What would be dropped now, and is kept without the trust; oldest first.
+    pub tuples: Vec<ExpiredTuple>,
+    /// What its values may be instead, in words.
+    pub may_be: BTreeSet<String>,
+}
+
+/// What would be dropped now, and is kept otherwise, if the values of a spec's files were trusted,
+/// or why the table's policy is not followed; `None` where no policy is in force. Writes nothing.
+pub async fn plan_of_trust(
+    connection: &mut PgConnection,
+    table: &LiveTable,
+    spec_id: i64,
+    settings: &Settings,
+) -> anyhow::Result<Option<Result<Released, String>>> {
+    let policy = match effective::look(connection, table, settings.min_keep).await? {
+        Ok(None) => return Ok(None),
+        Err(problem) => return Ok(Some(Err(problem))),
+        Ok(Some(policy)) => policy,
+    };
+    let identity = &table.identity;
+    let now = clock::now(connection).await?;
+    let book = answered(spec_book(connection, identity.catalog_id, identity.table_id)).await?;
+    let mut trusting = book.clone();
+    trusting.past.entry(spec_id).or_default().trusted_at.get_or_insert(now);
+    let kept = plan_by_book(connection, identity, &policy, now, settings, &book).await?;
+    let plan = plan_by_book(connection, identity, &policy, now, settings, &trusting).await?;
+    let goes_anyway: HashSet<_> = kept.expired.iter().map(|expired| &expired.tuple).collect();
+    let mut tuples = plan.expired;
+    tuples.retain(|expired| {
+        expired.tuple.spec_id == spec_id && !goes_anyway.contains(&expired.tuple)
+    });
+    let (source_field_id, keep) = (policy.source_field_id, policy.keep.length());
+    let judge = Judge::new(&book, Retention { source_field_id, keep, now });
+    let may_be = tuples
+        .iter()
+        .filter_map(|expired| match judge.judge(Some(spec_id), &expired.tuple.tuple) {
+            Verdict::Expired { doubt, .. } => Some(doubt.may_be),
+            Verdict::Kept { .. } => None,
+        })
+        .flatten()
+        .collect();
+    Ok(Some(Ok(Released { policy, tuples, may_be })))
 }

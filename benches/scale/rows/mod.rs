@@ -2,6 +2,7 @@
 
 mod cold;
 mod day;
+mod evidence;
 mod explicit;
 mod hold;
 mod idle;
@@ -18,9 +19,9 @@ use super::finding::Finding;
 use super::statistics::Sample;
 
 /// The rows by the names that they are selected by, in the order in which they run.
-pub const ALL: [&str; 11] = [
-    "hold", "cold", "idle", "strings", "hours", "day", "writer", "memory", "explicit", "shield",
-    "others",
+pub const ALL: [&str; 12] = [
+    "hold", "evidence", "cold", "idle", "strings", "hours", "day", "writer", "memory", "explicit",
+    "shield", "others",
 ];
 
 /// What a row found.
@@ -37,6 +38,7 @@ pub struct Measured {
 pub async fn measure(row: &str, bench: &mut Bench) -> Result<Measured> {
     match row {
         "hold" => hold::measure(bench).await,
+        "evidence" => evidence::measure(bench).await,
         "cold" => cold::measure(bench).await,
         "idle" => idle::measure(bench).await,
         "strings" => idle::measure_beside_strings(bench).await,

@@ -4,4 +4,5 @@ mod connections;
 mod drop;
 mod exit_codes;
 mod json;
+mod spec;
 mod streams;

@@ -5,6 +5,7 @@ mod own_role;
 mod policies;
 mod rights;
 mod server;
+mod specs;
 mod upkeep;
 
 use anyhow::Result;

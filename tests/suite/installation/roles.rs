@@ -103,6 +103,8 @@ async fn these_grants_are_enough_for_every_command() -> Result<()> {
         (vec!["plan"], 0),
         (vec!["sweep", "--output", "json"], 0),
         (vec!["trace", "lake", "events.raw"], 0),
+        (vec!["spec", "list", "lake", "events.raw"], 0),
+        (vec!["spec", "trust", "lake", "events.raw", "1", "--reason", "x", "--yes"], 0),
         (vec!["policy", "unset", "lake", "events.raw"], 1),
         (vec!["policy", "unset", "lake", "events.raw", "--yes"], 0),
     ] {

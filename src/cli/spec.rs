@@ -1,0 +1,273 @@
+//! `tailrace spec list | trust`
+
+use std::io::Write;
+
+use sqlx::PgConnection;
+
+use super::drop::{can_ask, confirmed};
+use super::plan::expired_text;
+use super::policy::session_user;
+use super::progress::spinner;
+use super::text::columns;
+use super::{DONE, FAILED, Output, TableName, USAGE, checked_database, table_name};
+use crate::catalog::connect::close;
+use crate::catalog::failure::in_words;
+use crate::catalog::tables::{LiveTable, find_table};
+use crate::config::Config;
+use crate::policy::Mode;
+use crate::specs::{
+    SpecReport, SpecState, SpecsReport, Trust, Trustworthy, specs_of, trust, trustworthy,
+};
+use crate::sweep::Settings;
+use crate::sweep::planning::{Released, plan_of_trust};
+use crate::sweep::report::PartitionReport;
+
+#[derive(Debug, clap::Subcommand)]
+pub enum SpecCommand {
+    /// Show every partition spec that is known of a table, and who trusted it. Never writes.
+    List(ListArgs),
+    /// Vouch for the partition values of all files of a spec: they are what the spec says, and no
+    /// value of an earlier spec. Shows what would be dropped for it, and asks.
+    Trust(TrustArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {
+    #[command(flatten)]
+    table: TableArgs,
+    /// How to show it.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct TrustArgs {
+    #[command(flatten)]
+    table: TableArgs,
+    /// The id of the spec; `tailrace spec list` shows it.
+    #[arg(value_name = "SPEC")]
+    spec: i64,
+    /// Why its values are right; recorded and shown.
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: String,
+    /// Do not ask.
+    #[arg(long)]
+    yes: bool,
+    /// Who vouches for it; the user of this session if not given.
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+struct TableArgs {
+    /// The catalog.
+    #[arg(value_name = "CATALOG")]
+    catalog: String,
+    /// The table.
+    #[arg(value_name = "NS.TABLE", value_parser = table_name)]
+    table: TableName,
+}
+
+fn reason(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("say why the values are right".to_owned()),
+        text => Ok(text.to_owned()),
+    }
+}
+
+pub async fn run(config: &Config, command: &SpecCommand) -> anyhow::Result<u8> {
+    let database = checked_database(config).await?;
+    let mut connection = match command {
+        SpecCommand::List(_) => database.read_only_session().await?,
+        SpecCommand::Trust(_) => database.session().await?,
+    };
+    let settings = Settings::from_config(config);
+    let result = match command {
+        SpecCommand::List(args) => list(&mut connection, args, &settings).await,
+        SpecCommand::Trust(args) => trust_or_ask(&mut connection, args, &settings).await,
+    };
+    close(connection).await;
+    result
+}
+
+async fn find(connection: &mut PgConnection, args: &TableArgs) -> anyhow::Result<LiveTable> {
+    find_table(connection, &args.catalog, &args.table.namespace, &args.table.table).await
+}
+
+async fn list(
+    connection: &mut PgConnection,
+    args: &ListArgs,
+    settings: &Settings,
+) -> anyhow::Result<u8> {
+    let table = find(connection, &args.table).await?;
+    let report = specs_of(connection, &table.identity, settings.stale_writer_window).await?;
+    let mut out = std::io::stdout().lock();
+    match args.output {
+        Output::Json => {
+            serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        }
+        Output::Text => write!(out, "{}", text(&report))?,
+    }
+    Ok(DONE)
+}
+
+async fn trust_or_ask(
+    connection: &mut PgConnection,
+    args: &TrustArgs,
+    settings: &Settings,
+) -> anyhow::Result<u8> {
+    let table = find(connection, &args.table).await?;
+    let window = settings.stale_writer_window;
+    let found = trustworthy(connection, &table, args.spec, window).await?;
+    let mut out = std::io::stdout();
+    if let Some(before) = &found.spec.trusted {
+        writeln!(out, "{}", already(args, before))?;
+        return Ok(DONE);
+    }
+    let bar = spinner("planning", "");
+    let released = plan_of_trust(connection, &table, args.spec, settings).await;
+    bar.finish_and_clear();
+    let released = match released {
+        // Whoever says --yes has decided, whether or not it can be told what goes.
+        Err(error) if args.yes => Some(Err(in_words(&error))),
+        other => other?,
+    };
+    let meaning = meaning(args, &found, &released);
+    if args.yes {
+        write!(out, "{meaning}")?;
+    } else {
+        // Nothing is open or locked while somebody reads this.
+        eprint!("{meaning}");
+        if !can_ask() {
+            eprintln!("tailrace: nothing was recorded; there is no terminal to ask on: say --yes");
+            return Ok(USAGE);
+        }
+        if !confirmed("Trust it?")? {
+            eprintln!("tailrace: nothing was recorded");
+            return Ok(FAILED);
+        }
+    }
+    let user = session_user();
+    let by = args.by.as_ref().unwrap_or(&user);
+    let (trust, is_new) = trust(connection, &table, args.spec, (by, &args.reason), window).await?;
+    match is_new {
+        true => writeln!(out, "{} is trusted since {}", name(args), trust.at)?,
+        false => writeln!(out, "{}", already(args, &trust))?,
+    }
+    Ok(DONE)
+}
+
+fn name(args: &TrustArgs) -> String {
+    let TableArgs { catalog, table: TableName { namespace, table } } = &args.table;
+    format!("{catalog} {namespace}.{table}: spec {}", args.spec)
+}
+
+fn already(args: &TrustArgs, trust: &Trust) -> String {
+    format!("{} is trusted already, and that record stays: {}", name(args), in_line(trust))
+}
+
+fn in_line(trust: &Trust) -> String {
+    line(&format!("{} by {}: {}", trust.at, trust.by, trust.reason))
+}
+
+/// What trust means, and what it would let go.
+fn meaning(
+    args: &TrustArgs,
+    found: &Trustworthy,
+    released: &Option<Result<Released, String>>,
+) -> String {
+    let mut text = format!(
+        "{} is {}\n\
+         To trust it is to vouch that every file of this spec, those still to be written included, has \
+         its partition values by these fields, and none by an earlier spec. Files that are kept as \
+         ambiguous_spec because a value may be one of another field are then dropped by their values \
+         alone. If a writer stored such values, its rows are deleted.\n",
+        name(args),
+        line(&found.fields)
+    );
+    let released = match released {
+        None => {
+            return text + "No policy is in force for the table: nothing would be dropped now.\n";
+        }
+        Some(Err(problem)) => {
+            return text + &format!("What would be dropped cannot be told: {}\n", line(problem));
+        }
+        Some(Ok(released)) => released,
+    };
+    let Released { policy, tuples, may_be } = released;
+    text.push_str(&format!(
+        "Under the policy {} keep {}, {}: ",
+        policy.field, policy.keep, policy.mode
+    ));
+    if tuples.is_empty() {
+        return text + "nothing that is kept now would be dropped.\n";
+    }
+    text.push_str(match policy.mode {
+        Mode::Enforce => "what is kept now and dropped by the next pass\n",
+        Mode::Observe | Mode::Paused => "what has expired then, and stays for the policy's mode\n",
+    });
+    let partitions: Vec<_> =
+        tuples.iter().map(|tuple| PartitionReport::of(tuple, tuple.counts)).collect();
+    text.push_str(&expired_text(&partitions));
+    for words in may_be {
+        text.push_str(&format!("  may also be  {}\n", line(words)));
+    }
+    text
+}
+
+/// The specs for people.
+fn text(report: &SpecsReport) -> String {
+    let SpecsReport { catalog, namespace, table, specs, .. } = report;
+    if specs.is_empty() {
+        return format!("{catalog} {namespace}.{table} has no partition spec\n");
+    }
+    let heading = ["SPEC", "FIELDS", "STATE", "SEEN", "BEGAN", "MARK", "TRUSTED"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    rows.extend(specs.iter().map(row));
+    let mut text = format!("{catalog} {namespace}.{table}\n{}", columns(&rows, &[], ""));
+    let mut disputed: Vec<_> =
+        specs.iter().filter(|spec| spec.disputed).map(|spec| spec.spec_id).collect();
+    disputed.dedup();
+    for spec_id in disputed {
+        text.push_str(&format!(
+            "spec {spec_id} was seen with several definitions: its files are kept as unknown_spec\n"
+        ));
+    }
+    text
+}
+
+fn row(spec: &SpecReport) -> Vec<String> {
+    let state = match spec.state {
+        SpecState::Live => "live",
+        SpecState::Ended => "ended",
+        SpecState::CopyOnly => "copied only",
+    };
+    let began = match spec.began_with_table {
+        Some(true) => "with its table",
+        Some(false) => "later",
+        None => "unknown",
+    };
+    let mark = match (spec.mark, spec.mark_due_at) {
+        (Some(mark), _) => {
+            let noted = mark.noted_at.map_or(String::new(), |at| format!(", noted {at}"));
+            format!("row {}{noted}", mark.row_id)
+        }
+        (None, Some(due)) => format!("due {due}"),
+        (None, None) => "-".to_owned(),
+    };
+    vec![
+        spec.spec_id.to_string(),
+        line(&spec.fields.join(", ")),
+        state.to_owned(),
+        spec.seen_at.map_or("not yet".to_owned(), |at| at.to_string()),
+        began.to_owned(),
+        mark,
+        spec.trusted.as_ref().map_or("no".to_owned(), in_line),
+    ]
+}
+
+/// Names and reasons are anybody's, and may hold line breaks and terminal commands.
+fn line(words: &str) -> String {
+    words.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}

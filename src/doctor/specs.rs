@@ -1,0 +1,51 @@
+//! Partition specs of governed tables that somebody trusted, and those that are not proven by row
+//! order yet.
+
+use super::governed::Governed;
+use super::{Finding, Level};
+use crate::catalog::trust::{KnownSpec, Trust};
+
+const CHECK: &str = "specs";
+
+/// One note for each trusted spec, and a line for the catalog.
+pub fn findings(catalog: &str, governed: &[Governed]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut due = Vec::new();
+    for table in governed {
+        for (spec, fields) in &table.specs {
+            if let Some(trust) = &spec.trusted {
+                findings.push(of_trust(table, spec, fields, trust));
+            } else if spec.began_with_table != Some(true) {
+                due.extend(spec.mark_due);
+            }
+        }
+    }
+    let waiting = match (due.len(), due.iter().min()) {
+        (1, Some(first)) => format!("1 spec waits for its proof by row order, due {first}"),
+        (several, Some(first)) => {
+            format!("{several} specs wait for their proof by row order, the first due {first}")
+        }
+        (_, None) => "no spec waits for its proof by row order".to_owned(),
+    };
+    findings.push(Finding::ok(CHECK, waiting).of_catalog(catalog));
+    findings
+}
+
+fn of_trust(table: &Governed, spec: &KnownSpec, fields: &str, trust: &Trust) -> Finding {
+    let identity = &table.table.identity;
+    let Trust { at, by, reason } = trust;
+    Finding::new(
+        Level::Note,
+        CHECK,
+        format!("spec {} ({fields}) is trusted since {at} by {by}: {reason}", spec.spec_id),
+        "its files are dropped by their partition values alone, also where a value may be one of an \
+         earlier spec",
+        "nothing, if that still holds; else take it back",
+    )
+    .with(vec![format!(
+        "update tailrace.spec_copy set trusted_at = null, trusted_by = null, trust_reason = null \
+         where catalog_id = {} and table_id = {} and spec_id = {};",
+        identity.catalog_id, identity.table_id, spec.spec_id
+    )])
+    .of_table(identity)
+}
