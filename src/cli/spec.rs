@@ -9,7 +9,7 @@ use super::plan::expired_text;
 use super::policy::session_user;
 use super::progress::spinner;
 use super::text::columns;
-use super::{DONE, FAILED, Output, TableName, USAGE, checked_database, table_name};
+use super::{DONE, FAILED, Output, TableName, USAGE, database, table_name};
 use crate::catalog::connect::close;
 use crate::catalog::failure::in_words;
 use crate::catalog::tables::{LiveTable, find_table};
@@ -76,7 +76,7 @@ fn reason(text: &str) -> Result<String, String> {
 }
 
 pub async fn run(config: &Config, command: &SpecCommand) -> anyhow::Result<u8> {
-    let database = checked_database(config).await?;
+    let database = database(config)?;
     let mut connection = match command {
         SpecCommand::List(_) => database.read_only_session().await?,
         SpecCommand::Trust(_) => database.session().await?,
