@@ -1,6 +1,7 @@
 -- What proves that a file's partition values are what its spec says (src/window/evidence.rs).
 
--- `begin_snapshot` tells whether a spec began with its table. `mark_row_id` is the table's row-id
+-- `copied_at` is when a pass first saw the spec, by a clock that it acted by; null before that, where a
+-- command copied it. `begin_snapshot` tells whether a spec began with its table. `mark_row_id` is the table's row-id
 -- counter, and `mark_snapshot` a snapshot, once every writer should know this spec, as noted at
 -- `marked_at`; `mark_due` is
 -- when that will be where it is not `copied_at` and the window. A file with rows from `watched_from` on
@@ -17,6 +18,8 @@ alter table tailrace.spec_copy
   add column trusted_at timestamptz,
   add column trusted_by text,
   add column trust_reason text,
+  alter column copied_at drop not null,
+  alter column copied_at drop default,
   add constraint spec_copy_mark check (mark_row_id is null or mark_due is null),
   add constraint spec_copy_trust
     check ((trusted_at is null) = (trusted_by is null) and (trusted_at is null) = (trust_reason is null));

@@ -232,7 +232,8 @@ pub async fn spec_book(
 ///
 /// All tables that are not dropped, not only those with a policy: a policy that is set later must know
 /// the specs that the server has deleted by then. `seen_at` is noted as the time at which a new spec was
-/// seen: not before it was there. `None` stands for the database's time of this moment.
+/// seen: not before it was there. `None` leaves that to the next pass: only a pass knows whether the clock
+/// is acted by.
 pub async fn copy_specs(
     connection: &mut PgConnection,
     catalog_id: i64,
@@ -242,7 +243,7 @@ pub async fn copy_specs(
         r#"insert into tailrace.spec_copy (catalog_id, table_id, spec_id, fields, begin_snapshot,
                                            copied_at, clock_epoch)
            select q.catalog_id, q.table_id, q.spec_id, q.fields, q.begin_snapshot,
-                  coalesce($2, pg_catalog.clock_timestamp()),
+                  $2,
                   coalesce((select m.epoch from tailrace.clock_memory m where m.catalog_id = $1),
                            0::bigint)
            from (
@@ -264,9 +265,13 @@ pub async fn copy_specs(
              select from tailrace.spec_copy k
              where k.catalog_id = q.catalog_id and k.table_id = q.table_id
                and k.spec_id = q.spec_id and k.fields = q.fields
-               and k.begin_snapshot is not null)
+               and k.begin_snapshot is not null
+               and (k.copied_at is not null or $2::timestamptz is null))
            on conflict (catalog_id, table_id, spec_id, fields) do update
-           set begin_snapshot = excluded.begin_snapshot"#,
+           set begin_snapshot = excluded.begin_snapshot,
+               copied_at = coalesce(spec_copy.copied_at, excluded.copied_at),
+               clock_epoch = case when spec_copy.copied_at is null then excluded.clock_epoch
+                                  else spec_copy.clock_epoch end"#,
         catalog_id,
         seen_at.and_then(UtcInstant::to_chrono)
     )

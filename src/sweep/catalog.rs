@@ -198,7 +198,8 @@ async fn begin(
     if !matches!(clock.refused, Some(Refused::Skew { .. })) {
         // Of the moment in which they are read, not of the pass's beginning: what began since was
         // not there before.
-        copy_specs(connection, catalog.catalog_id, Some(context.now_by_clock())).await?;
+        let seen_at = clock.refused.is_none().then(|| context.now_by_clock());
+        copy_specs(connection, catalog.catalog_id, seen_at).await?;
     }
     if clock.refused.is_none() {
         let window = context.settings.stale_writer_window;

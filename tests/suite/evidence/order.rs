@@ -207,3 +207,23 @@ async fn at_an_upgrade_snapshots_prove_appends() -> Result<()> {
     assert_eq!(live.len(), 2, "the output of old rows stays");
     Ok(())
 }
+
+/// Only a pass knows whether the clock is acted by: what a command copied is dated by the next pass.
+#[tokio::test]
+async fn a_spec_that_a_command_copied_is_dated_by_a_pass() -> Result<()> {
+    let scene = Scene::with_tenants().await?;
+    let set = ["policy", "set", "lake", "events.raw", "--field", "at", "--keep", "7d"];
+    assert_eq!(scene.database.ran(&set).await?.code, 0);
+    let dated = "SELECT count(copied_at) || ' of ' || count(*) FROM tailrace.spec_copy";
+    assert_eq!(scene.database.text(dated).await?.as_deref(), Some("0 of 2"));
+    scene.sweep_at(SEEN).await?;
+    assert_eq!(scene.database.text(dated).await?.as_deref(), Some("2 of 2"));
+    // A later command does not take the date back.
+    assert_eq!(scene.database.ran(&set).await?.code, 0);
+    scene.sweep_at(BEFORE).await?;
+    let early = format!(
+        "SELECT count(*) FROM tailrace.spec_copy WHERE copied_at BETWEEN '{SEEN}' AND '2027-01-10T01:00:00Z'"
+    );
+    assert_eq!(scene.database.text(&early).await?.as_deref(), Some("2"));
+    Ok(())
+}
