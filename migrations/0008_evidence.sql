@@ -1,7 +1,8 @@
 -- What proves that a file's partition values are what its spec says (src/window/evidence.rs).
 
 -- `copied_at` is when a pass first saw the spec, by a clock that it acted by; null before that, where a
--- command copied it. `begin_snapshot` tells whether a spec began with its table. `mark_row_id` is the table's row-id
+-- command copied it. `begin_snapshot` tells whether a spec began with its table;
+-- `is_reused` that the id was given to a spec that began later, too. `mark_row_id` is the table's row-id
 -- counter, and `mark_snapshot` a snapshot, once every writer should know this spec, as noted at
 -- `marked_at`; `mark_due` is
 -- when that will be where it is not `copied_at` and the window. A file with rows from `watched_from` on
@@ -9,6 +10,7 @@
 -- the copy. `trusted_*` say who vouched for the values of the spec's files.
 alter table tailrace.spec_copy
   add column begin_snapshot bigint,
+  add column is_reused boolean not null default false,
   add column clock_epoch bigint not null default 0,
   add column mark_row_id bigint,
   add column mark_snapshot bigint,

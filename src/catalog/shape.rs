@@ -169,7 +169,7 @@ pub async fn spec_book(
                     as began_with_table,
                   null::bigint as mark_row_id, null::bigint as watched_from,
                   null::bigint as mark_snapshot, null::timestamptz as marked_at,
-                  null::timestamptz as trusted_at
+                  null::timestamptz as trusted_at, s.begin_snapshot, false as "is_reused!"
            from hog_partition_spec s
            left join hog_partition_field f
              on f.catalog_id = s.catalog_id and f.table_id = s.table_id and f.spec_id = s.spec_id
@@ -179,7 +179,8 @@ pub async fn spec_book(
            select c.spec_id, c.fields,
                   c.begin_snapshot = (select t.created_snapshot from hog_table t
                                       where t.catalog_id = $1 and t.table_id = $2),
-                  c.mark_row_id, c.watched_from, c.mark_snapshot, c.marked_at, c.trusted_at
+                  c.mark_row_id, c.watched_from, c.mark_snapshot, c.marked_at, c.trusted_at,
+                  c.begin_snapshot, c.is_reused
            from tailrace.spec_copy c
            where c.catalog_id = $1 and c.table_id = $2"#,
         catalog_id,
@@ -188,8 +189,16 @@ pub async fn spec_book(
     .fetch_all(&mut *connection)
     .await?;
     let mut past: BTreeMap<i64, SpecPast> = BTreeMap::new();
+    let mut begun: BTreeMap<i64, i64> = BTreeMap::new();
+    let mut reused = Vec::new();
     let mut definitions = Vec::with_capacity(specs.len());
     for row in specs {
+        let began_twice = row
+            .begin_snapshot
+            .is_some_and(|begin| *begun.entry(row.spec_id).or_insert(begin) != begin);
+        if began_twice || row.is_reused {
+            reused.push(row.spec_id);
+        }
         let known = past.entry(row.spec_id).or_default();
         known.began_with_table |= row.began_with_table.unwrap_or(false);
         known.trusted_at = known.trusted_at.or(row.trusted_at.map(UtcInstant::from));
@@ -206,6 +215,7 @@ pub async fn spec_book(
     }
     let mut book = SpecBook::of_definitions(definitions);
     book.past = past;
+    reused.into_iter().for_each(|spec_id| book.dispute(spec_id));
     let columns = sqlx::query!(
         r#"select field_id as "field_id!", col_type as "col_type!", name from (
              select field_id, col_type, case when end_snapshot is null then name end as name
@@ -265,13 +275,24 @@ pub async fn copy_specs(
              select from tailrace.spec_copy k
              where k.catalog_id = q.catalog_id and k.table_id = q.table_id
                and k.spec_id = q.spec_id and k.fields = q.fields
-               and k.begin_snapshot is not null
-               and (k.copied_at is not null or $2::timestamptz is null))
+               and k.begin_snapshot = q.begin_snapshot)
            on conflict (catalog_id, table_id, spec_id, fields) do update
-           set begin_snapshot = excluded.begin_snapshot,
-               copied_at = coalesce(spec_copy.copied_at, excluded.copied_at),
-               clock_epoch = case when spec_copy.copied_at is null then excluded.clock_epoch
-                                  else spec_copy.clock_epoch end"#,
+           set is_reused = spec_copy.is_reused
+                           or coalesce(spec_copy.begin_snapshot <> excluded.begin_snapshot, false),
+               begin_snapshot = excluded.begin_snapshot"#,
+        catalog_id,
+        seen_at.and_then(UtcInstant::to_chrono)
+    )
+    .execute(&mut *connection)
+    .await?;
+    // What a command copied, and the server may have deleted since, is dated by the first pass.
+    sqlx::query!(
+        r#"update tailrace.spec_copy
+           set copied_at = $2,
+               clock_epoch = coalesce((select m.epoch from tailrace.clock_memory m
+                                       where m.catalog_id = $1), 0::bigint)
+           where catalog_id = $1 and copied_at is null and mark_row_id is null
+             and $2::timestamptz is not null"#,
         catalog_id,
         seen_at.and_then(UtcInstant::to_chrono)
     )

@@ -187,6 +187,7 @@ const LIST: &[Listed] = &[
         &["SELECT", "INSERT", "UPDATE", "DELETE"],
         &[
             "begin_snapshot",
+            "is_reused",
             "copied_at",
             "clock_epoch",
             "mark_row_id",

@@ -198,7 +198,10 @@ async fn begin(
     if !matches!(clock.refused, Some(Refused::Skew { .. })) {
         // Of the moment in which they are read, not of the pass's beginning: what began since was
         // not there before.
-        let seen_at = clock.refused.is_none().then(|| context.now_by_clock());
+        let seen_at = match clock.refused {
+            None => Some(context.time_of_moment(connection).await?),
+            Some(_) => None,
+        };
         copy_specs(connection, catalog.catalog_id, seen_at).await?;
     }
     if clock.refused.is_none() {

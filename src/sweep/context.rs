@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use sqlx::PgConnection;
 use tokio_util::sync::CancellationToken;
 
 use super::pacing::Pacing;
 use super::settings::Settings;
+use crate::catalog::clock;
 use crate::catalog::clock_memory::Epoch;
 use crate::catalog::tables::TableIdentity;
 use crate::clock_guard::Reading;
@@ -61,9 +63,13 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The database's time at this moment: `now` and what has passed since.
-    pub fn now_by_clock(&self) -> UtcInstant {
-        self.now.plus(self.pacing.now().saturating_duration_since(self.began))
+    /// The database's time at this moment, asked anew: a pass may have been suspended since it began.
+    /// In a rehearsal, `now` and what has passed since.
+    pub async fn time_of_moment(&self, connection: &mut PgConnection) -> sqlx::Result<UtcInstant> {
+        match self.settings.as_of.is_some() || self.settings.clock.is_some() {
+            true => Ok(self.now.plus(self.pacing.now().saturating_duration_since(self.began))),
+            false => clock::now(connection).await,
+        }
     }
 
     /// Whether the pass was told to stop, or the time of the table's turn is over: what can go on

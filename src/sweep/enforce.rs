@@ -62,6 +62,8 @@ pub struct Enforcement<'a> {
     claim: Option<Claim>,
     stayed: Stayed,
     evidence: Evidence<'a>,
+    /// The specs whose marks were taken back in this pass.
+    revoked: BTreeSet<i64>,
     /// What the evidence keeps, as this pass met it.
     withheld: HashMap<TupleOfSpec, Withheld>,
     cutoff: UtcInstant,
@@ -115,6 +117,7 @@ impl<'a> Enforcement<'a> {
             claim: None,
             stayed: Stayed::default(),
             evidence: Evidence::new(lookup.table, lookup.judge, book, context.settings.cross_check),
+            revoked: BTreeSet::new(),
             withheld: HashMap::new(),
             cutoff,
             marks: Marks { files_below: 0, through_snapshot: 0 },
@@ -153,7 +156,6 @@ impl<'a> Enforcement<'a> {
             self.read_on(session).await?;
         }
         self.save(session).await?;
-        self.note_writers(session.connection()).await?;
         let health = self.health(session.connection()).await?;
         let census = self.memory.census.take();
         let mut withheld = Census::default();
@@ -170,14 +172,18 @@ impl<'a> Enforcement<'a> {
         answered(store::save(connection, table, &self.basis, &self.specs, &self.memory)).await
     }
 
-    /// Has the marks that a file disproved noted anew, a window from now, and says so.
-    async fn note_writers(&self, connection: &mut PgConnection) -> sqlx::Result<()> {
-        let disproved: Vec<i64> = self.evidence.disproved().iter().copied().collect();
+    /// Has the marks that files disproved noted anew, a window from now, and says so. Before anything
+    /// else is dropped: whatever becomes of this pass, the next one must not rely on them.
+    pub(super) async fn note_writers(&mut self, connection: &mut PgConnection) -> sqlx::Result<()> {
+        let disproved: Vec<i64> =
+            self.evidence.disproved().difference(&self.revoked).copied().collect();
         if disproved.is_empty() {
             return Ok(());
         }
+        self.revoked.extend(&disproved);
         let table = self.lookup.table;
-        let due = self.context.now_by_clock().plus(self.context.settings.stale_writer_window);
+        let now = answered(self.context.time_of_moment(connection)).await?;
+        let due = now.plus(self.context.settings.stale_writer_window);
         answered(revoke_marks(connection, table, &disproved, due)).await?;
         let TableIdentity { catalog, namespace, table, .. } = table;
         tracing::warn!(

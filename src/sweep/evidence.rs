@@ -116,7 +116,7 @@ impl<'a> Evidence<'a> {
                 some.push(tuple);
             }
             if !is_whole {
-                self.complete(connection, &mut some).await?;
+                self.complete(connection, &mut some, readable).await?;
             }
             self.examine_some(connection, some, readable, &mut examined).await?;
         }
@@ -132,11 +132,8 @@ impl<'a> Evidence<'a> {
     ) -> sqlx::Result<()> {
         let has_bounds = readable.column_stats;
         let field_id = has_bounds.then_some(self.judge.retention().source_field_id);
-        let is_checked = |tuple: &&ExpiredTuple| {
-            !tuple.doubt.is_none() || has_bounds && self.cross_check != CrossCheck::Off
-        };
-        let ids: Vec<i64> =
-            tuples.iter().filter(is_checked).flat_map(|tuple| tuple.ids.iter().copied()).collect();
+        let checked = tuples.iter().filter(|tuple| self.is_checked(tuple, readable));
+        let ids: Vec<i64> = checked.flat_map(|tuple| tuple.ids.iter().copied()).collect();
         let mut by_id: HashMap<i64, FileEvidence> = HashMap::with_capacity(ids.len());
         for piece in ids.chunks(PIECE) {
             let found = evidence_of(connection, self.table.catalog_id, piece, field_id);
@@ -156,7 +153,12 @@ impl<'a> Evidence<'a> {
         }
         for mut tuple in tuples {
             let files = files_of(&tuple);
-            match self.rule.weigh(tuple.range_end, &tuple.doubt, &files, &self.disproved) {
+            // Where no statistics can contradict it, order proves nothing either.
+            let revoked = match has_bounds {
+                true => self.disproved.clone(),
+                false => tuple.doubt.since.keys().copied().collect(),
+            };
+            match self.rule.weigh(tuple.range_end, &tuple.doubt, &files, &revoked) {
                 Weighed::Expired { newest } => {
                     tuple.newest = newest;
                     examined.expired.push(tuple);
@@ -169,12 +171,23 @@ impl<'a> Evidence<'a> {
         Ok(())
     }
 
-    /// Gives each tuple all of its live files.
+    /// Whether anything is asked of the files of a tuple.
+    fn is_checked(&self, tuple: &ExpiredTuple, readable: Readable) -> bool {
+        !tuple.doubt.is_none() || readable.column_stats && self.cross_check != CrossCheck::Off
+    }
+
+    /// Gives each tuple whose files are asked all of its live ones.
     async fn complete(
         &self,
         connection: &mut PgConnection,
         tuples: &mut [ExpiredTuple],
+        readable: Readable,
     ) -> sqlx::Result<()> {
+        let mut tuples: Vec<&mut ExpiredTuple> =
+            tuples.iter_mut().filter(|tuple| self.is_checked(tuple, readable)).collect();
+        if tuples.is_empty() {
+            return Ok(());
+        }
         let wanted: Vec<TupleOfSpec> = tuples.iter().map(|tuple| tuple.tuple.clone()).collect();
         let lead: Vec<usize> = tuples.iter().map(|tuple| tuple.lead).collect();
         let search = Search {

@@ -5,7 +5,7 @@
 //! That is the latest of these, without a time of expiry of its own: a text that can be read in two ways expires by
 //! the later one, which the judge knows and nobody has to compute again.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::Scene;
 use super::governed::Governed;
@@ -42,7 +42,9 @@ pub async fn check(
             continue;
         }
         let hunt = Hunt::new(probe, scene, table, policy, then).await?;
-        hunt.all(probe, findings, &mut unknown).await?;
+        let mut seen = Seen::default();
+        hunt.all(probe, findings, &mut seen).await?;
+        unknown += seen.unknown;
     }
     if unknown > 0 {
         findings.gaps.push(format!(
@@ -64,6 +66,15 @@ fn was_there(begin: &Begin, then: UtcInstant, floor_time: Option<UtcInstant>) ->
 
 fn tuple_of(file: &LiveFile) -> Option<TupleOfSpec> {
     Some(TupleOfSpec { spec_id: file.spec_id?, tuple: file.tuple.clone() })
+}
+
+/// What was found out of one table.
+#[derive(Default)]
+struct Seen {
+    /// Files of which it is not known since when they are there.
+    unknown: i64,
+    /// By tuple whether its evidence lets it go, and did a grace ago.
+    is_late: HashMap<TupleOfSpec, bool>,
 }
 
 /// The search in one table.
@@ -104,7 +115,7 @@ impl<'a> Hunt<'a> {
         &self,
         probe: &mut Probe<'_>,
         findings: &mut Findings,
-        unknown: &mut i64,
+        seen: &mut Seen,
     ) -> Result<(), Stop> {
         let identity = &self.table.live.identity;
         let (catalog_id, table_id) = (identity.catalog_id, identity.table_id);
@@ -113,11 +124,11 @@ impl<'a> Hunt<'a> {
         let turn = probe.turn().await?;
         let files = live_since(turn, catalog_id, table_id, i64::MIN, most + 1).await?;
         if files.len() as i64 <= most {
-            return self.weigh(probe, files, findings, unknown).await;
+            return self.weigh(probe, files, findings, seen).await;
         }
         if has_lookup_index(probe.turn().await?).await? {
             for key_index in self.judge_then.lead_keys() {
-                self.by_texts(probe, key_index, findings, unknown).await?;
+                self.by_texts(probe, key_index, findings, seen).await?;
             }
             return Ok(());
         }
@@ -125,7 +136,7 @@ impl<'a> Hunt<'a> {
         while let Some(place) = after {
             let turn = probe.turn().await?;
             let (files, next) = walk(turn, catalog_id, table_id, place, reach.piece).await?;
-            self.weigh(probe, files, findings, unknown).await?;
+            self.weigh(probe, files, findings, seen).await?;
             after = next;
         }
         Ok(())
@@ -136,7 +147,7 @@ impl<'a> Hunt<'a> {
         probe: &mut Probe<'_>,
         key_index: i32,
         findings: &mut Findings,
-        unknown: &mut i64,
+        seen: &mut Seen,
     ) -> Result<(), Stop> {
         let identity = &self.table.live.identity;
         let (catalog_id, table_id) = (identity.catalog_id, identity.table_id);
@@ -163,7 +174,7 @@ impl<'a> Hunt<'a> {
                     // A file may be met by several of its values, and counts by one.
                     let lead = |file: &LiveFile| lookup.is_lead(file, key_index);
                     let files = found.files.into_iter().filter(lead).collect();
-                    self.weigh(probe, files, findings, unknown).await?;
+                    self.weigh(probe, files, findings, seen).await?;
                     texts = found.more;
                 }
             }
@@ -177,7 +188,7 @@ impl<'a> Hunt<'a> {
         probe: &mut Probe<'_>,
         files: Vec<LiveFile>,
         findings: &mut Findings,
-        unknown: &mut i64,
+        seen: &mut Seen,
     ) -> Result<(), Stop> {
         let is_expired = |judge: &Judge, file: &LiveFile| {
             matches!(judge.judge(file.spec_id, &file.tuple), Verdict::Expired { .. })
@@ -198,11 +209,11 @@ impl<'a> Hunt<'a> {
                         there.extend(piece.iter().find(is_it).map(|file| (begin, file.clone())));
                     }
                     Some(false) => {}
-                    None => *unknown += 1,
+                    None => seen.unknown += 1,
                 }
             }
         }
-        let overdue = self.not_withheld(probe, &there).await?;
+        let overdue = self.not_withheld(probe, &there, seen).await?;
         for (begin, file) in overdue {
             findings.count_more(1);
             if findings.has_room() {
@@ -217,11 +228,17 @@ impl<'a> Hunt<'a> {
         &self,
         probe: &mut Probe<'_>,
         files: &'f [(Begin, LiveFile)],
+        seen: &mut Seen,
     ) -> Result<Vec<(&'f Begin, &'f LiveFile)>, Stop> {
         let identity = &self.table.live.identity;
         let cross_check = self.scene.settings.sweep.cross_check;
-        let mut left: HashSet<TupleOfSpec> =
-            files.iter().filter_map(|(_, file)| tuple_of(file)).collect();
+        // A tuple is weighed with all of its files, and so only once, however many pages have some.
+        let mut left: HashSet<TupleOfSpec> = files
+            .iter()
+            .filter_map(|(_, file)| tuple_of(file))
+            .filter(|tuple| !seen.is_late.contains_key(tuple))
+            .collect();
+        seen.is_late.extend(left.iter().map(|tuple| (tuple.clone(), false)));
         for (judge, book) in [(&self.judge_now, &self.book), (&self.judge_then, &self.book_then)] {
             if left.is_empty() {
                 break;
@@ -236,9 +253,11 @@ impl<'a> Hunt<'a> {
             let examined = evidence.examine(probe.turn().await?, sorter.take(), false).await?;
             left = examined.expired.into_iter().map(|expired| expired.tuple).collect();
         }
+        seen.is_late.extend(left.into_iter().map(|tuple| (tuple, true)));
+        let is_late = |file: &LiveFile| tuple_of(file).and_then(|tuple| seen.is_late.get(&tuple));
         Ok(files
             .iter()
-            .filter(|(_, file)| tuple_of(file).is_some_and(|tuple| left.contains(&tuple)))
+            .filter(|(_, file)| is_late(file) == Some(&true))
             .map(|(begin, file)| (begin, file))
             .collect())
     }

@@ -55,6 +55,14 @@ pub struct SpecBook {
 }
 
 impl SpecBook {
+    /// Notes that an id was given to two specs, one after the other: which of them a file of that id was
+    /// written under is unknown, even where both have the same fields.
+    pub fn dispute(&mut self, spec_id: i64) {
+        if let Some(fields) = self.specs.remove(&spec_id) {
+            self.disputed.entry(spec_id).or_default().push(fields);
+        }
+    }
+
     /// A book of all definitions that were seen, by spec id.
     pub fn of_definitions(definitions: impl IntoIterator<Item = (i64, Vec<SpecField>)>) -> Self {
         let mut by_id: BTreeMap<i64, BTreeSet<Vec<SpecField>>> = BTreeMap::new();
@@ -123,10 +131,9 @@ impl SpecBook {
         let is_known = |id: i64| self.specs.contains_key(&id) || self.disputed.contains_key(&id);
         let began_with_table =
             |id: &i64| self.past.get(id).is_some_and(|past| past.began_with_table);
-        self.specs
-            .range(..=spec_id)
-            .map(|(id, _)| *id)
-            .filter(move |id| !began_with_table(id) && !is_known(id - 1))
+        let specs = self.specs.range(..=spec_id).map(|(id, _)| *id);
+        let disputed = self.disputed.range(..=spec_id).map(|(id, _)| *id);
+        specs.chain(disputed).filter(move |id| !began_with_table(id) && !is_known(id - 1))
     }
 
     /// The mark of a spec, where it was noted.

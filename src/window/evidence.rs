@@ -31,15 +31,13 @@ pub struct Mark {
     pub noted_at: Option<UtcInstant>,
 }
 
-/// The lowest of some snapshots, by ascending id, that is known to have been made at or after a time:
-/// no later one may be dated before it, for then a clock went back, and the dates tell no order.
+/// A snapshot that was certainly made at or after a time, the lowest of some that are given by ascending
+/// id: no later one is dated before that time, for then a clock went back, and the one before it is
+/// not either, so that no single wrong date decides.
 pub fn first_late_snapshot(dated: &[(i64, UtcInstant)], after: UtcInstant) -> Option<i64> {
-    dated
-        .iter()
-        .rev()
-        .take_while(|(_, at)| *at >= after)
-        .last()
-        .map(|(snapshot_id, _)| *snapshot_id)
+    let late = dated.iter().rev().take_while(|(_, at)| *at >= after).count();
+    let second = dated.len() - late.checked_sub(1)?;
+    dated.get(second).map(|(snapshot_id, _)| *snapshot_id)
 }
 
 /// Why the values of a tuple may be no times of the policy's column.

@@ -93,7 +93,8 @@ impl Enforcement<'_> {
 
     /// Notes tuples that the evidence keeps: they are looked up again by each pass.
     fn withhold(&mut self, withheld: Vec<Withheld>) {
-        for kept in withheld {
+        for mut kept in withheld {
+            kept.tuple.ids = Vec::new();
             if let Some((key_index, text)) = kept.tuple.lead_text() {
                 self.stayed.note(key_index, text.to_owned(), kept.tuple.range_end);
             }
@@ -115,6 +116,7 @@ impl Enforcement<'_> {
         self.found_any = true;
         let is_whole = sorter.is_whole;
         let examined = self.evidence.examine(session.connection(), tuples, is_whole).await?;
+        self.note_writers(session.connection()).await?;
         self.withhold(examined.withheld);
         let tuples = examined.expired;
         if tuples.is_empty() {

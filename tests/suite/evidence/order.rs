@@ -198,6 +198,9 @@ async fn at_an_upgrade_snapshots_prove_appends() -> Result<()> {
         .database
         .sql("UPDATE tailrace.spec_copy SET copied_at = now() - interval '30 days', begin_snapshot = null")
         .await?;
+    // Of the snapshots that are late enough the second counts: no single wrong date decides.
+    let neighbour = scene.database.table(&scene.catalog, "other", &[Field::day("at")]).await?;
+    neighbour.append(vec![NewFile::of(["20820"])]).await?;
     let appended = scene.append(vec![NewFile::of(["102"])]).await?;
     assert_eq!(Compaction::new(&scene.catalog, 1 << 30).run(&scene.table).await?, 1);
     scene.database.sweep_with(&settings()).await?;
@@ -225,5 +228,54 @@ async fn a_spec_that_a_command_copied_is_dated_by_a_pass() -> Result<()> {
         "SELECT count(*) FROM tailrace.spec_copy WHERE copied_at BETWEEN '{SEEN}' AND '2027-01-10T01:00:00Z'"
     );
     assert_eq!(scene.database.text(&early).await?.as_deref(), Some("2"));
+    Ok(())
+}
+
+/// A server that gives a vanished spec's id to another one with the same fields: what was known of the
+/// first says nothing of the second.
+#[tokio::test]
+async fn an_id_that_is_used_again_proves_nothing() -> Result<()> {
+    let scene = Scene::new(&[&[Field::day("at")], &[Field::identity("tenant")]]).await?;
+    scene.sweep_at(SEEN).await?;
+    scene.sweep_at(MARKED).await?;
+    scene.table.drop_spec().await?;
+    scene.table.delete_vanished_specs().await?;
+    scene.table.evolve_spec_as(1, &[Field::day("at")]).await?;
+    let stale = scene.append(vec![NewFile::of(["42"])]).await?;
+    let plan = scene.database.plan("raw", AFTER).await?;
+    assert_eq!((expired(&plan), kept(&plan)), (vec![], vec![("unknown_spec", 1)]));
+    for now in [AFTER, "2027-02-20T00:00:00Z"] {
+        assert_eq!(scene.sweep_at(now).await?.snapshots, []);
+    }
+    assert_eq!(scene.live().await?, stale);
+    // Nor once the second one has vanished too.
+    scene.table.evolve_spec(&[Field::day("at")]).await?;
+    scene.table.delete_vanished_specs().await?;
+    assert_eq!(scene.sweep_at("2027-02-21T00:00:00Z").await?.snapshots, []);
+    assert_eq!(scene.live().await?, stale);
+    Ok(())
+}
+
+/// What was noted under a clock that was refused since is noted anew, a window after the clock was
+/// accepted again.
+#[tokio::test]
+async fn a_mark_of_an_older_epoch_is_not_relied_on() -> Result<()> {
+    let scene = Scene::with_tenants().await?;
+    scene.sweep_at(SEEN).await?;
+    scene.sweep_at(MARKED).await?;
+    scene
+        .database
+        .sql("UPDATE tailrace.clock_memory SET epoch = 1, epoch_began = '2027-01-17T00:45:00Z'")
+        .await?;
+    let files = scene.append(vec![NewFile::of(["100"])]).await?;
+    assert_eq!(scene.sweep_at(AFTER).await?.snapshots, []);
+    assert_eq!(scene.live().await?, files);
+    let none = [r#"{"spec_id": 1, "mark_row_id": null}"#, r#"{"spec_id": 2, "mark_row_id": null}"#];
+    assert_eq!(scene.marks().await?, none);
+    scene.sweep_at("2027-01-24T00:44:59Z").await?;
+    assert_eq!(scene.marks().await?, none);
+    scene.sweep_at("2027-01-24T00:45:00Z").await?;
+    let both = [r#"{"spec_id": 1, "mark_row_id": 100}"#, r#"{"spec_id": 2, "mark_row_id": 100}"#];
+    assert_eq!(scene.marks().await?, both);
     Ok(())
 }

@@ -35,6 +35,19 @@ async fn without_the_grants_only_certain_values_go() -> Result<()> {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(crate::support::governed::live_ids(&plain).await?, [0_i64; 0]);
     assert_eq!(scene.live().await?, doubtful);
+    // One alone is not enough: where nothing can contradict it, order proves nothing.
+    scene.database.sql(&format!("GRANT SELECT ON hog_table_stats TO {role}")).await?;
+    scene
+        .database
+        .sql("UPDATE tailrace.spec_copy SET copied_at = now() - interval '9 days'")
+        .await?;
+    scene.database.ran_with(&["sweep"], &env).await?;
+    let marked = "SELECT count(mark_row_id) FROM tailrace.spec_copy WHERE table_id = 1";
+    assert_eq!(scene.database.text(marked).await?.as_deref(), Some("2"));
+    let later = scene.append(vec![NewFile::of(["100"])]).await?;
+    scene.database.ran_with(&["sweep"], &env).await?;
+    assert_eq!(scene.live().await?, [doubtful[0], later[0]]);
+    scene.database.sql(&format!("REVOKE SELECT ON hog_table_stats FROM {role}")).await?;
     let doctor = scene.database.ran_with(&["doctor", "--output", "json"], &env).await?;
     assert_eq!(doctor.code, 3);
     let report: serde_json::Value = serde_json::from_str(&doctor.out)?;
