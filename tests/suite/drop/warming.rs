@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result};
 use serde_json::Value;
 use sqlx::{PgConnection, PgPool};
-use tailrace::catalog::connect::Database;
+use tailrace::catalog::connect::{Access, Database};
 use tailrace::catalog::vectors::live_vectors;
 use tailrace::catalog::warm::{FILES, VECTORS, explain_pages, leaf_indexes};
 use tailrace::demo::lake::{CatalogOptions, Column, Field, Lake, Table};
@@ -158,7 +158,7 @@ async fn what_is_cold_is_read() -> Result<()> {
     let options = server.admin_url().parse()?;
     let connect_timeout = std::time::Duration::from_secs(10);
     let database = Database { options, schema: "public".to_owned(), connect_timeout };
-    let mut session = database.session().await?;
+    let mut session = database.unchecked(Access::ReadWrite).await?;
     let catalog_id = table.catalog.catalog_id;
     let vectors = live_vectors(&mut session, catalog_id, &files).await?;
     assert_eq!(vectors.first().context("one")?.data_file_id, files[3].0);
