@@ -235,7 +235,8 @@ async fn a_spec_that_a_command_copied_is_dated_by_a_pass() -> Result<()> {
 /// first says nothing of the second.
 #[tokio::test]
 async fn an_id_that_is_used_again_proves_nothing() -> Result<()> {
-    let scene = Scene::new(&[&[Field::day("at")], &[Field::identity("tenant")]]).await?;
+    let scene = Scene::new(&[&[Field::day("at")]]).await?;
+    scene.table.evolve_spec(&[Field::identity("tenant")]).await?;
     scene.sweep_at(SEEN).await?;
     scene.sweep_at(MARKED).await?;
     scene.table.drop_spec().await?;
