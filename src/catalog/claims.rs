@@ -253,7 +253,8 @@ pub async fn note_window_setting(
     Ok(())
 }
 
-/// Brings the rules up to date by which `tailrace.in_drop_window` is quick.
+/// Brings the rules up to date by which `tailrace.in_drop_window` is quick. Of what changes them
+/// without DDL (a spec is trusted, a copy is told its beginning) the function knows only from here.
 pub async fn keep_window_rules(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
     sqlx::query!(r#"select tailrace.keep_window_rules($1) as "kept!: ()""#, catalog_id)
         .fetch_one(connection)

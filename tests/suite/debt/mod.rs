@@ -225,3 +225,36 @@ async fn an_older_sampler_is_read_too() -> Result<()> {
     assert_eq!(table["window"], amount([2, 2, 1, 20, 10], None));
     Ok(())
 }
+
+/// What may be a value of an earlier field goes only by the proof of its files, and the sample has
+/// none: no window has it, neither this one nor that of SQL.
+#[tokio::test]
+async fn a_doubtful_tuple_stays_debt() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let catalog = database.catalog("lake").await?;
+    let table = database.table(&catalog, "raw", &[Field::bucket("kind", 16)]).await?;
+    assert_eq!(table.evolve_spec(&[Field::day("at")]).await?, 2);
+    database.govern(&table, "at", "7d").await?;
+    let day = days_ago(9);
+    for (value, selected) in [("7", 1), ("15", 2), ("16", 4), (day.as_str(), 8)] {
+        let counts = [selected, selected, selected, 0, 0, 0];
+        let tier = Tier { generation: 1, table: &table, values: Some(&[value]), counts };
+        database.sample(&[tier]).await?;
+        // Each row is the first one of its call.
+        database
+            .sql(&format!(
+                "UPDATE hog_maintenance_summary_tier
+                 SET spec_id = 2, bucket_key = 'of {value}' WHERE spec_id = 1"
+            ))
+            .await?;
+    }
+    database.publish(&table, 1, 1).await?;
+    let debt = database.done(&["debt", "--output", "json"]).await?;
+    let of_table = &debt["catalogs"][0]["tables"][0];
+    let selected = |part: &str| of_table[part]["selected"].as_i64();
+    assert_eq!((selected("window"), selected("without_window")), (Some(12), Some(3)));
+    let by_sql = "SELECT sum(selected) FROM hog_maintenance_summary_tier t
+        WHERE NOT tailrace.in_drop_window(catalog_id, table_id, spec_id, partition_values)";
+    assert_eq!(database.text(by_sql).await?.as_deref(), Some("3"));
+    Ok(())
+}

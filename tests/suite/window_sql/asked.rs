@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
+use sqlx::PgConnection;
 use tailrace::catalog::claims::keep_window_rules;
 use tailrace::catalog::connect::close;
 use tailrace::catalog::shape::spec_book;
@@ -25,50 +26,55 @@ pub struct Question {
     pub at: UtcInstant,
 }
 
-/// What the judge of the passes answers, told a time that is the lead later.
-fn judged(book: &SpecBook, column: i64, keep: Duration, lead: Duration, of: &Question) -> bool {
+/// How the judge of the passes answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Answers {
+    /// In the window.
+    pub yes: usize,
+    /// Not in it for a doubt alone: by its values the tuple has expired.
+    pub doubtful: usize,
+}
+
+/// What the judge of the passes says, told a time that is the lead later.
+fn judged(
+    book: &SpecBook,
+    column: i64,
+    keep: Duration,
+    lead: Duration,
+    of: &Question,
+) -> (Verdict, bool) {
     let retention = Retention { source_field_id: column, keep, now: of.at.plus(lead) };
-    let tuple =
-        StoredTuple { keys: (0..of.values.len() as i32).collect(), values: of.values.clone() };
-    let verdict = Judge::new(book, retention).judge(Some(of.spec_id), &tuple);
-    matches!(verdict, Verdict::Expired { .. })
+    let judge = Judge::new(book, retention);
+    // Whoever asks SQL gives the values in the order of the keys.
+    let keys = match judge.spec(of.spec_id) {
+        Some(spec) => spec.keys().to_vec(),
+        None => (0..of.values.len() as i32).collect(),
+    };
+    let tuple = StoredTuple { keys, values: of.values.clone() };
+    let verdict = judge.judge(Some(of.spec_id), &tuple);
+    let is_in = matches!(&verdict, Verdict::Expired { doubt, .. } if doubt.is_none());
+    (verdict, is_in)
 }
 
 /// Asks both, first with no rules kept, then with those kept of this time; returns how many of the
-/// answers were yes. All of them must agree.
-pub async fn agree(database: &TestDatabase, table: &Table, asked: &[Question]) -> Result<usize> {
+/// answers were yes, and how many were no by doubt. All of them must agree.
+pub async fn agree(database: &TestDatabase, table: &Table, asked: &[Question]) -> Result<Answers> {
     let identity = database.live(table).await?.identity;
     let mut session = database.tailrace().session().await?;
     let (catalog_id, table_id) = (identity.catalog_id, identity.table_id);
     let book = spec_book(&mut session, catalog_id, table_id).await?;
     let policy = store::rows(&mut session, &identity).await?.stored.context("a policy")?;
     let keep = Duration::from_secs(policy.keep_seconds.unsigned_abs());
-    let expected: Vec<bool> = asked
+    let expected: Vec<_> = asked
         .iter()
         .map(|question| judged(&book, policy.source_field_id, keep, DAY, question))
         .collect();
-    let questions: Vec<_> = asked
-        .iter()
-        .map(|of| json!({"spec_id": of.spec_id, "values": of.values, "at": of.at.to_string()}))
-        .collect();
     sqlx::query("delete from tailrace.window_rule").execute(&mut session).await?;
     for rules in ["worked out", "kept"] {
-        let answers: Vec<Option<bool>> = sqlx::query_scalar(
-            "select tailrace.in_drop_window($1, $2, (q -> 'spec_id')::bigint,
-                      coalesce((select array_agg(e.value order by e.place)
-                         from jsonb_array_elements_text(q -> 'values') with ordinality
-                              as e (value, place)), '{}'),
-                      (q ->> 'at')::timestamptz)
-             from jsonb_array_elements($3) with ordinality as a (q, place) order by a.place",
-        )
-        .bind(catalog_id)
-        .bind(table_id)
-        .bind(serde_json::Value::Array(questions.clone()))
-        .fetch_all(&mut session)
-        .await?;
+        let answers = in_drop_window(&mut session, table, asked).await?;
         ensure!(answers.len() == asked.len(), "{} answers", answers.len());
-        for ((question, expected), answer) in asked.iter().zip(&expected).zip(answers) {
-            ensure!(answer == Some(*expected), "{rules}: {question:?}: {answer:?}, {expected}");
+        for ((question, (verdict, is_in)), answer) in asked.iter().zip(&expected).zip(answers) {
+            ensure!(answer == Some(*is_in), "{rules}: {question:?}: {answer:?}, {verdict:?}");
         }
         keep_window_rules(&mut session, catalog_id).await?;
     }
@@ -79,7 +85,38 @@ pub async fn agree(database: &TestDatabase, table: &Table, asked: &[Question]) -
     .await?;
     close(session).await;
     ensure!(of_now > 0, "no rule was kept");
-    Ok(expected.into_iter().filter(|answer| *answer).count())
+    let mut answers = Answers::default();
+    for (verdict, is_in) in expected {
+        answers.yes += usize::from(is_in);
+        answers.doubtful += usize::from(!is_in && matches!(verdict, Verdict::Expired { .. }));
+    }
+    Ok(answers)
+}
+
+/// What SQL answers, by the rules that are kept now.
+pub async fn in_drop_window(
+    session: &mut PgConnection,
+    table: &Table,
+    asked: &[Question],
+) -> Result<Vec<Option<bool>>> {
+    let questions: Vec<_> = asked
+        .iter()
+        .map(|of| json!({"spec_id": of.spec_id, "values": of.values, "at": of.at.to_string()}))
+        .collect();
+    let answers = sqlx::query_scalar(
+        "select tailrace.in_drop_window($1, $2, (q -> 'spec_id')::bigint,
+                  coalesce((select array_agg(e.value order by e.place)
+                     from jsonb_array_elements_text(q -> 'values') with ordinality
+                          as e (value, place)), '{}'),
+                  (q ->> 'at')::timestamptz)
+         from jsonb_array_elements($3) with ordinality as a (q, place) order by a.place",
+    )
+    .bind(table.catalog.catalog_id)
+    .bind(table.table_id)
+    .bind(serde_json::Value::Array(questions))
+    .fetch_all(session)
+    .await?;
+    Ok(answers)
 }
 
 /// The questions about a tuple around the moments at which it may come into the window, where

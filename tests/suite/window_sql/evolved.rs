@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use tailrace::demo::lake::{Column, Field, Table};
 use tailrace::instant::UtcInstant;
 
-use super::asked::{DAY, Question, agree, around};
+use super::asked::{Answers, DAY, Question, agree, around};
 use crate::support::TestDatabase;
 use crate::support::governed::Values;
 
@@ -75,7 +75,7 @@ async fn every_time_transform_that_the_place_ever_had_counts() -> Result<()> {
     let mut specs = vec![table.live_spec().await?.context("a spec")?];
     for field in [Field::day("at"), Field::hour("at"), Field::identity("at")] {
         specs.push(table.evolve_spec(&[field]).await?);
-        let yes = agree(&database, &table, &questions(&specs, &single())).await?;
+        let yes = agree(&database, &table, &questions(&specs, &single())).await?.yes;
         assert!(yes > 100, "{yes}");
     }
     // As well after the server forgot the ended ones.
@@ -110,7 +110,7 @@ async fn a_text_that_may_be_an_older_specs_bucket_is_not_in_the_window() -> Resu
             [at, far].map(|at| Question { spec_id, values: values.clone(), at })
         })
         .collect();
-    let yes = agree(&database, &table, &asked).await?;
+    let yes = agree(&database, &table, &asked).await?.yes;
     assert!(yes > 20, "{yes}");
     Ok(())
 }
@@ -127,10 +127,10 @@ async fn a_spec_id_with_two_meanings_is_in_no_window() -> Result<()> {
     assert_eq!(table.delete_vanished_specs().await?.0, 1);
     table.evolve_spec_as(first, &[Field::hour("at")]).await?;
     let asked = questions(&[first, second], &single());
-    let yes = agree(&database, &table, &asked).await?;
+    let yes = agree(&database, &table, &asked).await?.yes;
     assert!(yes > 10, "{yes}");
     let none = questions(&[first], &single());
-    assert_eq!(agree(&database, &table, &none).await?, 0);
+    assert_eq!(agree(&database, &table, &none).await?, Answers::default());
     Ok(())
 }
 
@@ -147,7 +147,7 @@ async fn a_column_that_changed_its_type_is_read_by_each() -> Result<()> {
              UPDATE hog_catalog SET schema_version = schema_version + 1",
         )
         .await?;
-    let yes = agree(&database, &table, &questions(&[spec], &single())).await?;
+    let yes = agree(&database, &table, &questions(&[spec], &single())).await?.yes;
     assert!(yes > 4, "{yes}");
     Ok(())
 }

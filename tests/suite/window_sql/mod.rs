@@ -1,7 +1,12 @@
 //! The drop window as data: that SQL decides as the passes do, whatever it is asked.
 
 mod asked;
+mod doubt;
 mod evolved;
+mod far_ahead;
+mod generated;
+mod kept;
 mod rights;
+mod unknown;
 mod vectors;
 mod view;
