@@ -93,7 +93,7 @@ begin
 
 -- How the tuples of a table read under a policy on one of its columns, by everything known of its
 -- specs: what the catalog has, and our copies of what it deleted. One row per spec id; an id with
--- several definitions is as good as unknown, and has no time field, as one of another column has.
+-- several definitions, or that was given to two specs, is as good as unknown, and has no time field, as one of another column has.
 --
 -- `own_kinds` are those of the field itself, `other_kinds` the further ones that the place ever had
 -- (a stale writer stores values of another transform under the live spec's id), each a list with
@@ -121,17 +121,20 @@ begin
                order by f.key_index), '[]')
       from hoglake.hog_partition_field f
       where f.catalog_id = s.catalog_id and f.table_id = s.table_id
-        and f.spec_id = s.spec_id) as fields, s.begin_snapshot, false as is_trusted
+        and f.spec_id = s.spec_id) as fields, s.begin_snapshot, false as is_trusted,
+      false as is_reused
     from hoglake.hog_partition_spec s
     where s.catalog_id = $1 and s.table_id = $2
     union all
-    select c.spec_id, c.fields, c.begin_snapshot, c.trusted_at is not null
+    select c.spec_id, c.fields, c.begin_snapshot, c.trusted_at is not null, c.is_reused
     from tailrace.spec_copy c
     where c.catalog_id = $1 and c.table_id = $2
   ),
   known as (
     select s.spec_id, min(jsonb_array_length(s.fields)) as arity,
-           count(distinct s.fields) > 1 as is_disputed, bool_or(s.is_trusted) as is_trusted,
+           count(distinct s.fields) > 1 or count(distinct s.begin_snapshot) > 1
+             or bool_or(s.is_reused) as is_disputed,
+           bool_or(s.is_trusted) as is_trusted,
            coalesce(bool_or(s.begin_snapshot = (
              select t.created_snapshot from hoglake.hog_table t
              where t.catalog_id = $1 and t.table_id = $2)), false) as began_with_table,
@@ -139,7 +142,7 @@ begin
     from seen s group by s.spec_id
   ),
   spec as (
-    select k.*, bool_or(not k.is_disputed and not k.began_with_table
+    select k.*, bool_or(not k.began_with_table
                         and k.id_before + 1 is distinct from k.spec_id)
                   over (order by k.spec_id) as lacks_predecessor
     from known k
