@@ -121,10 +121,34 @@ impl From<DateTime<Utc>> for UtcInstant {
 impl FromStr for UtcInstant {
     type Err = chrono::ParseError;
 
-    /// Reads RFC 3339 (`2026-09-17T05:00:00Z`, any offset).
+    /// Reads RFC 3339 (`2026-09-17T05:00:00Z`, any offset), and what [`fmt::Display`] writes of years
+    /// that have a sign.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(DateTime::parse_from_rfc3339(text)?.with_timezone(&Utc).into())
+        match with_signed_year(text) {
+            Some(at) => Ok(at),
+            None => Ok(DateTime::parse_from_rfc3339(text)?.with_timezone(&Utc).into()),
+        }
     }
+}
+
+/// `+15659-02-28T00:00:00Z`, `-0221-01-01T12:00:00.5Z`: the rest is read as of a leap year with the
+/// same calendar, for Gregorian years repeat after 400.
+fn with_signed_year(text: &str) -> Option<UtcInstant> {
+    const CYCLE: i128 = 400;
+    const DAYS_OF_CYCLE: i128 = 146_097;
+    let (sign, unsigned) = match text.as_bytes().first()? {
+        b'+' => (1, &text[1..]),
+        b'-' => (-1, &text[1..]),
+        _ => return None,
+    };
+    let (year, rest) = unsigned.split_once('-')?;
+    let is_year = (4..=7).contains(&year.len()) && year.bytes().all(|byte| byte.is_ascii_digit());
+    let year = sign * year.parse::<i128>().ok().filter(|_| is_year)?;
+    let within = 2000 + year.rem_euclid(CYCLE);
+    let same = DateTime::parse_from_rfc3339(&format!("{within}-{rest}")).ok()?;
+    let cycles = (year - within) / CYCLE;
+    let nanos = cycles * DAYS_OF_CYCLE * NANOS_PER_DAY;
+    Some(UtcInstant::from(same.with_timezone(&Utc)).plus_nanos(nanos))
 }
 
 /// RFC 3339 in UTC with as many digits of the second's fraction as it has; years beyond
@@ -248,6 +272,19 @@ mod tests {
         }
 
         #[test]
+    fn reads_every_instant_that_it_writes() {
+        for days in [-2_440_588_i128, -800_000, -719_529, -719_528, 0, 2_932_896, 2_932_897, 5_000_000, 106_751_990] {
+            for nanos in [0, 1, 43_200_500_000_000, 86_399_999_999_999] {
+                let at = UtcInstant::from_days(days).plus_nanos(nanos);
+                assert_eq!(at.to_string().parse(), Ok(at), "{at}");
+            }
+        }
+        for text in ["+12-01-01T00:00:00Z", "+15659-02-30T00:00:00Z", "-", "+", "+15659", "-x221-01-01T00:00:00Z"] {
+            assert!(text.parse::<UtcInstant>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
         fn civil_is_the_inverse_everywhere(days in -3_000_000_i128..110_000_000) {
             let (year, month, day) = UtcInstant::from_days(days).civil();
             prop_assert_eq!(UtcInstant::from_civil(year, month, day).days(), days);

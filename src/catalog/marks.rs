@@ -59,7 +59,7 @@ pub async fn note_marks(
         false => Vec::new(),
     };
     let snapshot = |due: DateTime<Utc>| match is_late(due) {
-        true => first_late_snapshot(&dated, due.into()),
+        true => first_late_snapshot(&dated, due.into(), now),
         false => None,
     };
     let tables: Vec<i64> = due.iter().map(|row| row.table_id).collect();
@@ -117,15 +117,18 @@ async fn dated_snapshots(
     Ok(rows.into_iter().map(|row| (row.snapshot_id, row.snapshot_time.into())).collect())
 }
 
-/// Takes the marks of some specs back, to be noted anew at `due`: a file shows that a writer has
-/// not stopped. Files that land until then and show it again put it off again.
+/// Takes the marks of some specs back at `now`, to be noted anew a window later: a file shows that a
+/// writer has not stopped. Files that land until then and show it again put it off again.
 pub async fn revoke_marks(
     connection: &mut PgConnection,
     table: &TableIdentity,
     specs: &[i64],
-    due: UtcInstant,
+    now: UtcInstant,
+    window: std::time::Duration,
 ) -> sqlx::Result<()> {
-    let Some(due) = due.to_chrono() else { return Ok(()) };
+    let Some((now, due)) = now.to_chrono().zip(now.plus(window).to_chrono()) else {
+        return Ok(());
+    };
     let (catalog_id, table_id) = (table.catalog_id, table.table_id);
     // Read after the files that show it were found, so that these are below.
     let next_row_id =
@@ -141,14 +144,15 @@ pub async fn revoke_marks(
         };
     sqlx::query!(
         r#"update tailrace.spec_copy
-           set mark_row_id = null, mark_snapshot = null, mark_due = $4,
+           set mark_row_id = null, mark_snapshot = null, mark_due = $4, marked_at = $6,
                watched_from = coalesce($5, watched_from)
            where catalog_id = $1 and table_id = $2 and spec_id = any($3)"#,
         catalog_id,
         table_id,
         specs,
         due,
-        next_row_id
+        next_row_id,
+        now
     )
     .execute(connection)
     .await?;

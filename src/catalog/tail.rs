@@ -30,6 +30,9 @@ pub struct DropWrite<'a> {
     pub without_late: &'a [i32],
     /// What the column statistics of late files may say at the most.
     pub late_bound: Option<LateBound>,
+    /// Planned files with ids from here on were met after their tuples were examined: they are asked
+    /// for `late_bound` too.
+    pub examined_below: i64,
     /// The live vectors that planning found on the planned files.
     pub vectors: &'a [PlannedVector],
     /// Vectors with ids from here on are looked for again, under the lock: it is the id counter
@@ -132,6 +135,7 @@ pub async fn prepare_write(connection: &mut PgConnection) -> sqlx::Result<()> {
         vectors_from: 0,
         without_late: &[],
         late_bound: None,
+        examined_below: 0,
         author: "",
         message: "",
         whole_table: false,
@@ -182,6 +186,10 @@ async fn run_or_prepare(
                     data_file_id, tuple_no
              from (select data_file_id, tuple_no
                    from unnest($3::bigint[], $4::int[]) as p (data_file_id, tuple_no)
+                   -- Those that planning met later are asked once more: they may have got statistics.
+                   where case when data_file_id < $23 or $19::bigint is null then true
+                              else coalesce(tailrace.latest_row($1, data_file_id, $19, $20, $21)
+                                            <= $22, true) end
                    union all
                    select data_file_id, tuple_no from late
                    union all
@@ -250,6 +258,9 @@ async fn run_or_prepare(
                select table_id, end_snapshot from hog_data_file
                where catalog_id = $1 and data_file_id = v.data_file_id offset 0) as f
              where f.table_id = $2 and f.end_snapshot is null
+               and case when v.data_file_id < $23 or $19::bigint is null then true
+                        else coalesce(tailrace.latest_row($1, v.data_file_id, $19, $20, $21)
+                                      <= $22, true) end
            ),
            ended_vectors as (
              update hog_delete_file d set end_snapshot = (select snapshot_id from bumped)
@@ -318,7 +329,8 @@ async fn run_or_prepare(
         write.late_bound.map(|bound| bound.field_id),
         write.late_bound.is_some_and(|bound| bound.units.micros),
         write.late_bound.is_some_and(|bound| bound.units.nanos),
-        write.late_bound.map_or(i64::MAX, LateBound::cutoff_micros)
+        write.late_bound.map_or(i64::MAX, LateBound::cutoff_micros),
+        write.examined_below
     );
     if only_prepare {
         connection.prepare(statement.sql()).await?;

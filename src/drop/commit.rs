@@ -176,6 +176,7 @@ async fn under_lock(
         late_from: (!request.is_piece).then_some(plan.counter),
         without_late: &asked.without_late,
         late_bound: request.late.and_then(|late| late.rule.bound()),
+        examined_below: request.found_below,
         vectors: &asked.vectors,
         vectors_from: plan.counter,
         author: request.author,

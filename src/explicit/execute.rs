@@ -231,6 +231,7 @@ impl Execution<'_> {
             vectors: &plan.vectors,
             without_late: &[],
             late_bound: None,
+            examined_below: 0,
             vectors_from: plan.counter,
             author: self.author,
             message: self.message,

@@ -183,8 +183,8 @@ impl<'a> Enforcement<'a> {
         self.revoked.extend(&disproved);
         let table = self.lookup.table;
         let now = answered(self.context.time_of_moment(connection)).await?;
-        let due = now.plus(self.context.settings.stale_writer_window);
-        answered(revoke_marks(connection, table, &disproved, due)).await?;
+        let window = self.context.settings.stale_writer_window;
+        answered(revoke_marks(connection, table, &disproved, now, window)).await?;
         let TableIdentity { catalog, namespace, table, .. } = table;
         tracing::warn!(
             event = events::STALE_WRITER_SEEN,
@@ -192,7 +192,7 @@ impl<'a> Enforcement<'a> {
             namespace,
             table,
             specs = serde_json::to_string(&disproved).unwrap_or_default(),
-            trusted_again_at = %due,
+            trusted_again_at = %now.plus(window),
             "A file's column statistics contradict its partition value, long after the earlier \
              partition spec ended: a writer may still use that spec. Doubtful values are kept, \
              unless statistics date them, until no such file came for guard.stale_writer_window"

@@ -27,14 +27,21 @@ pub struct Mark {
     /// Files that began in this snapshot or later, compactions' outputs aside, hold only rows
     /// appended since.
     pub snapshot: Option<i64>,
-    /// When it was noted.
+    /// When it was noted, or taken back.
     pub noted_at: Option<UtcInstant>,
 }
 
 /// A snapshot that was certainly made at or after a time, the lowest of some that are given by ascending
 /// id: no later one is dated before that time, for then a clock went back, and the one before it is
-/// not either, so that no single wrong date decides.
-pub fn first_late_snapshot(dated: &[(i64, UtcInstant)], after: UtcInstant) -> Option<i64> {
+/// not either, so that no single wrong date decides. Where one is dated after `now`, none is certain.
+pub fn first_late_snapshot(
+    dated: &[(i64, UtcInstant)],
+    after: UtcInstant,
+    now: UtcInstant,
+) -> Option<i64> {
+    if dated.iter().any(|(_, at)| *at > now) {
+        return None;
+    }
     let late = dated.iter().rev().take_while(|(_, at)| *at >= after).count();
     let second = dated.len() - late.checked_sub(1)?;
     dated.get(second).map(|(snapshot_id, _)| *snapshot_id)
@@ -212,11 +219,15 @@ impl EvidenceRule {
         doubt: &Doubt,
         file: &FileEvidence,
     ) -> BTreeSet<i64> {
-        if self.newest(file, range_end).is_none_or(|newest| newest <= range_end) {
+        let Some(newest) = self.newest(file, range_end).filter(|newest| *newest > range_end) else {
             return BTreeSet::new();
-        }
+        };
+        // A compaction's output has the least row id of its inputs, so its newest row tells instead.
         let is_later = |mark: &Option<Mark>| {
-            mark.and_then(|mark| mark.watched_from).is_some_and(|from| file.row_id_start >= from)
+            mark.is_some_and(|mark| {
+                mark.watched_from.is_some_and(|from| file.row_id_start >= from)
+                    || file.is_compacted && mark.noted_at.is_some_and(|at| newest > at)
+            })
         };
         doubt.since.iter().filter(|(_, mark)| is_later(mark)).map(|(spec_id, _)| *spec_id).collect()
     }

@@ -222,6 +222,15 @@ fn a_file_that_contradicts_its_value_disproves_the_marks_below_it() {
     assert_eq!(disproved(&doubt, &file(Some(micros(END)))), [0_i64; 0]);
     assert_eq!(disproved(&doubt, &file(None)), [0_i64; 0]);
     assert_eq!(disproved(&doubt, &FileEvidence { row_id_start: 101, ..newer }), [2, 3]);
+    // A merge with older rows does not hide it: its newest row came after the mark was noted.
+    let noted = |at_text| {
+        let mark = Mark { watched_from: Some(500), noted_at: Some(at(at_text)), ..Mark::default() };
+        doubt_since(&[(2, Some(mark))])
+    };
+    let merged = FileEvidence { is_compacted: true, ..newer };
+    assert_eq!(disproved(&noted("2026-11-20T00:00:00Z"), &merged), [2]);
+    assert_eq!(disproved(&noted("2026-11-20T00:00:00.000001Z"), &merged), [0_i64; 0]);
+    assert_eq!(disproved(&noted("2026-11-20T00:00:00Z"), &newer), [0_i64; 0]);
     // Order proves nothing for a file whose own statistics say otherwise.
     let after = file(Some(micros("2026-11-24T00:00:00Z")));
     let only = doubt_since(&[(2, from_row(100))]);
@@ -237,6 +246,10 @@ fn the_first_snapshot_that_is_certainly_late() {
         .map(|(id, day)| (id, UtcInstant::from_days(day)))
         .into();
     for (after, expected) in [(10, Some(2)), (11, Some(5)), (12, None), (13, None), (14, None)] {
-        assert_eq!(first_late_snapshot(&dated, UtcInstant::from_days(after)), expected, "{after}");
+        let first = |now| {
+            first_late_snapshot(&dated, UtcInstant::from_days(after), UtcInstant::from_days(now))
+        };
+        assert_eq!(first(13), expected, "{after}");
+        assert_eq!(first(12), None, "one is dated after now");
     }
 }

@@ -158,6 +158,7 @@ fn a_definition_of_a_disputed_id_is_undated() {
         (2, fields(&[(TS, "day")])),
     ]);
     book.column_types.entry(OTHER).or_default().insert("int".to_owned());
+    book.past.insert(1, SpecPast { began_with_table: true, ..SpecPast::default() });
     let found = doubt(&book, 2, &["42"]);
     assert!(found.is_undated && found.since.is_empty(), "{found:?}");
     // An id above the file's own too: nobody knows what it was before.
@@ -185,6 +186,10 @@ fn a_spec_whose_predecessor_is_unknown_is_doubtful() {
     assert_eq!(since(&of(&[3, 4]), 3), [3]);
     assert_eq!(since(&of(&[3, 4]), 4), [3]);
     assert_eq!(since(&of(&[3, 5]), 5), [3, 5]);
+    // Nor is it known what was before an id of several meanings.
+    let mut disputed = of(&[6]);
+    disputed.disputed.insert(5, vec![fields(day)]);
+    assert_eq!(since(&disputed, 6), [5]);
     let mut complete = of(&[1, 2, 3]);
     assert_eq!(since(&complete, 3), [1]);
     complete.past.insert(1, SpecPast { began_with_table: true, ..SpecPast::default() });

@@ -4,6 +4,7 @@ mod doubt;
 mod late;
 mod newer;
 mod order;
+mod planned;
 mod rights;
 mod sql;
 mod verified;

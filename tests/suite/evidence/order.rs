@@ -280,3 +280,23 @@ async fn a_mark_of_an_older_epoch_is_not_relied_on() -> Result<()> {
     assert_eq!(scene.marks().await?, both);
     Ok(())
 }
+
+/// The file that shows it is merged with one from before the mark, and takes its row id.
+#[tokio::test]
+async fn a_compaction_does_not_hide_a_stale_writer() -> Result<()> {
+    let scene = Scene::with_tenants().await?;
+    scene.sweep_at(SEEN).await?;
+    scene.append(vec![file(&["42"], "2027-01-12T00:00:00Z")]).await?;
+    scene.sweep_at(MARKED).await?;
+    let stale =
+        scene.append(vec![NewFile::of(["100"]), file(&["42"], "2027-01-17T00:40:00Z")]).await?;
+    assert_eq!(Compaction::new(&scene.catalog, 1 << 30).run(&scene.table).await?, 1);
+    for now in [AFTER, "2027-01-17T02:00:00Z"] {
+        assert_eq!(scene.sweep_at(now).await?.snapshots, []);
+        assert!(scene.live().await?.contains(&stale[0]));
+    }
+    // It is withdrawn once for it, and not again by each pass.
+    scene.sweep_at("2027-01-24T01:30:00Z").await?;
+    assert_eq!(scene.marks().await?[1], r#"{"spec_id": 2, "mark_row_id": 300}"#);
+    Ok(())
+}
