@@ -5,6 +5,7 @@ mod late;
 mod newer;
 mod order;
 mod planned;
+mod random;
 mod rights;
 mod sql;
 mod verified;
