@@ -71,7 +71,7 @@ declare
   hoglake constant text := pg_catalog.quote_ident((
     select n.nspname::text from pg_catalog.pg_class c
     join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-    where c.oid = 'hog_file_column_stats'::pg_catalog.regclass)) || '.'::text;
+    where c.oid = 'hog_file_column_stats'::pg_catalog.regclass::pg_catalog.oid)) || '.'::text;
 begin
   execute pg_catalog.replace($create$
 create function tailrace.latest_row(

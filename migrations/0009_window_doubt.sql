@@ -88,7 +88,7 @@ declare
   hoglake constant text := pg_catalog.quote_ident((
     select n.nspname::text from pg_catalog.pg_class c
     join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-    where c.oid = 'hog_catalog'::pg_catalog.regclass)) || '.'::text;
+    where c.oid = 'hog_catalog'::pg_catalog.regclass::pg_catalog.oid)) || '.'::text;
 begin
 
 -- How the tuples of a table read under a policy on one of its columns, by everything known of its

@@ -103,8 +103,8 @@ async fn no_function_of_ours_goes_by_the_path_of_whoever_asks() -> Result<()> {
         "SELECT p.proname::text, p.prosrc, pg_catalog.pg_get_function_arguments(p.oid)
          FROM pg_catalog.pg_proc p
          WHERE p.pronamespace OPERATOR(pg_catalog.=) 'tailrace'::regnamespace::oid
-           AND coalesce(p.proconfig::text, ''::text)
-               OPERATOR(pg_catalog.<>) '{\"search_path=pg_catalog, pg_temp\"}'::text
+           AND NOT pg_catalog.starts_with(coalesce(p.proconfig::text, ''::text),
+                                          '{\"search_path=pg_catalog, pg_temp\"'::text)
          ORDER BY 1",
     )
     .fetch_all(&mut session)

@@ -108,7 +108,17 @@ async fn rules_kept_by_an_earlier_version_are_not_used() -> Result<()> {
     let fields = [Field::identity("kind")];
     let table = database.table_of(&catalog, "raw", &columns, &fields).await?;
     let spec_id = table.evolve_spec(&[Field::day("at")]).await?;
-    database.govern(&table, "at", "7d").await?;
+    // As `policy set` writes it; a session of this program refuses the earlier version.
+    let policy = format!(
+        "INSERT INTO tailrace.policy (catalog_id, table_id, source, table_uuid, field, source_field_id,
+                                      keep, keep_seconds, mode, revision, updated_by)
+         VALUES ({}, {}, 'stored', '{}', 'at', {}, '7d', 604800, 'enforce', 1, 'tester')",
+        catalog.catalog_id,
+        table.table_id,
+        table.table_uuid,
+        table.field_id("at")?
+    );
+    database.sql(&policy).await?;
     let at = "2026-11-30T12:00:00Z".parse()?;
     let asked = [Question { spec_id, values: values(["42"]), at }];
     keep_window_rules(&mut session, catalog.catalog_id).await?;
