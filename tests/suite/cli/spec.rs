@@ -88,7 +88,7 @@ async fn doubtful_files_go_once_their_spec_is_trusted() -> Result<()> {
     let first = json!({
         "trusted_by": "tester", "trust_reason": "backfilled by hand", "is_of_now": true,
     });
-    assert_eq!(record(&database).await?, [first.clone()]);
+    assert_eq!(record(&database).await?, std::slice::from_ref(&first));
 
     // Once more is harmless, and changes nothing.
     let ran = database.ran(&trust("another reason", &["--by", "somebody else"])).await?;
