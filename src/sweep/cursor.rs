@@ -3,7 +3,9 @@
 //! A cursor only ever saves time. It says where a pass need not look; it never says that a file may
 //! go: each file is judged by its own spec and values when it is looked at. So a cursor that is
 //! wrong, whoever wrote it, can make passes overlook what has expired, until the next full pass,
-//! which looks everywhere; and it cannot end a file that should stay.
+//! which looks everywhere. It ends no file that should stay by its own values and statistics. One
+//! thing does hang on it: files that came late are weighed with those of their partition that the
+//! cursor says stayed, so a cursor that hides these lets a late file without statistics go before them.
 
 pub mod store;
 
