@@ -97,7 +97,7 @@ async fn a_bound_within_the_values_range_is_no_contradiction() -> Result<()> {
         // The last hour of the retention: a date's rows count at its midnight, as the writer put them.
         ("day", Field::hour("day"), "499680", &date("2027-01-02")),
     ] {
-        let scene = Scene::of_column(column, &[&[field.clone()]]).await?;
+        let scene = Scene::of_column(column, &[std::slice::from_ref(&field)]).await?;
         scene.append(vec![NewFile::of([value]).upper(column, bound)]).await?;
         let plan = scene.database.plan("raw", NOW).await?;
         let gone = expired(&plan);
