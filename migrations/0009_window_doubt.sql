@@ -163,8 +163,10 @@ begin
     from (select distinct p.source_field_id from part p where p.transform = 'identity') as i
   ),
   field as (
-    select p.*, t.types, p.source_field_id = $3 as is_source,
-           tailrace.kinds_of_field(p.transform, t.types) as kinds
+    select p.*, p.source_field_id = $3 as is_source,
+           tailrace.kinds_of_field(p.transform, t.types) as kinds,
+           tailrace.domains_of_field(p.transform, p.transform_param, t.types,
+                                     p.source_field_id = $3) as domains
     from part p left join source t on t.source_field_id = p.source_field_id
   ),
   time_field as (
@@ -175,9 +177,7 @@ begin
                and not k.kind = any(f.kinds)) as other_kinds,
            case when f.is_trusted then '' when f.lacks_predecessor then 'any' else (
              select coalesce(string_agg(distinct d.domain, ','), '')
-             from field o
-             cross join lateral unnest(tailrace.domains_of_field(
-               o.transform, o.transform_param, o.types, o.is_source)) as d (domain)
+             from field o cross join lateral unnest(o.domains) as d (domain)
              where o.arity = f.arity and o.key_index = f.key_index
                and (o.is_disputed or o.spec_id < f.spec_id)
                and (o.source_field_id, o.transform, o.transform_param)
