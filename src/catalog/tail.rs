@@ -273,8 +273,8 @@ async fn run_or_prepare(
            per_tuple as (
              select tuple_no, pg_catalog.sum(files)::bigint as files,
                     pg_catalog.sum(delete_files)::bigint as delete_files,
-                    pg_catalog.sum(records)::bigint as records,
-                    pg_catalog.sum(bytes)::bigint as bytes
+                    least(pg_catalog.sum(records), 9223372036854775807)::bigint as records,
+                    least(pg_catalog.sum(bytes), 9223372036854775807)::bigint as bytes
              from (select tuple_no, pg_catalog.count(*) as files, 0 as delete_files,
                           pg_catalog.sum(record_count) as records,
                           pg_catalog.sum(file_size_bytes) as bytes
@@ -287,8 +287,8 @@ async fn run_or_prepare(
            totals as (
              select coalesce(pg_catalog.sum(files), 0)::bigint as files,
                     coalesce(pg_catalog.sum(delete_files), 0)::bigint as delete_files,
-                    coalesce(pg_catalog.sum(records), 0)::bigint as records,
-                    coalesce(pg_catalog.sum(bytes), 0)::bigint as bytes,
+                    least(coalesce(pg_catalog.sum(records), 0), 9223372036854775807)::bigint as records,
+                    least(coalesce(pg_catalog.sum(bytes), 0), 9223372036854775807)::bigint as bytes,
                     coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
                       'spec_id', $5::jsonb -> p.tuple_no -> 'spec_id'::text,
                       'tuple', $5::jsonb -> p.tuple_no -> 'tuple'::text, 'files', p.files,

@@ -155,8 +155,10 @@ pub async fn ended_in(
            cross join lateral (
              select f.table_id, pg_catalog.count(*) as files,
                     pg_catalog.sum(v.vectors)::bigint as delete_files,
-                    pg_catalog.sum(f.record_count)::bigint as records,
-                    pg_catalog.sum(f.file_size_bytes)::bigint as bytes
+                    least(pg_catalog.sum(f.record_count), 9223372036854775807)::bigint
+                      as records,
+                    least(pg_catalog.sum(f.file_size_bytes), 9223372036854775807)::bigint
+                      as bytes
              from hog_data_file f
              cross join lateral (
                select pg_catalog.count(*) as vectors from hog_delete_file d

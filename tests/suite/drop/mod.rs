@@ -4,6 +4,7 @@
 mod between;
 mod finding;
 mod round_trips;
+mod sums;
 mod warming;
 
 use anyhow::{Context, Result, bail};
