@@ -58,10 +58,31 @@ pub fn findings(held: &Privileges, schema: &str) -> Vec<Finding> {
         }
     }
     findings.extend(own_role::advised(held, schema, too_much));
+    findings.extend(filtered(held));
     if findings.is_empty() {
         findings.push(Finding::ok(CHECK, format!("the role {role} has what it needs and no more")));
     }
     findings
+}
+
+/// The tables of which row-level security would hide rows.
+fn filtered(held: &Privileges) -> Option<Finding> {
+    let names: Vec<_> = held
+        .relations
+        .iter()
+        .filter(|(_, held)| held.is_filtered)
+        .map(|((schema, name), _)| format!("{}.{name}", as_identifier(schema)))
+        .collect();
+    (!names.is_empty()).then(|| {
+        let what =
+            format!("row-level security hides rows of {} from {}", listed(&names), held.role);
+        let why = "what is hidden would never be dropped, and nobody would be told: so each statement \
+                   that asks these tables fails";
+        let to_do = "as a superuser, or else disable it on the tables:";
+        let role = as_identifier(&held.role);
+        Finding::new(Level::Problem, CHECK, what, why, to_do)
+            .with(vec![format!("alter role {role} bypassrls;")])
+    })
 }
 
 fn missing(held: &Privileges, schema: &str, purpose: Purpose) -> Option<Finding> {

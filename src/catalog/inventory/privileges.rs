@@ -9,7 +9,8 @@ use sqlx::PgConnection;
 pub struct Privileges {
     /// Its name.
     pub role: String,
-    /// Attributes that give it more than any grant: `superuser`, `createrole`, ...
+    /// Attributes that give it more than any grant: `superuser`, `createrole`, ...; not `bypassrls`
+    /// where one of the relations has row-level security, for then it is needed.
     pub attributes: Vec<String>,
     /// The schemas that there are, of the catalog's and ours.
     pub schemas: BTreeSet<String>,
@@ -26,6 +27,8 @@ pub struct Privileges {
 pub struct Held {
     /// Whether the role is its owner, or a member of it.
     pub is_owned: bool,
+    /// Whether row-level security would hide rows of it from the role.
+    pub is_filtered: bool,
     /// Privileges on the whole of it.
     pub whole: BTreeSet<String>,
     /// Columns by privilege, where that is not held on the whole.
@@ -48,9 +51,15 @@ pub async fn privileges(connection: &mut PgConnection, schema: &str) -> sqlx::Re
                     case when rolcreaterole then 'createrole' end,
                     case when rolcreatedb then 'createdb' end,
                     case when rolreplication then 'replication' end,
-                    case when rolbypassrls then 'bypassrls' end
+                    case when rolbypassrls and not exists (
+                      select from pg_catalog.pg_class c
+                      join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+                      where c.relrowsecurity
+                        and (n.nspname = $1 and c.relname like 'hog\_%'::text
+                             or n.nspname = 'tailrace')) then 'bypassrls' end
                   ], null) as "attributes!: Vec<String>"
-           from pg_catalog.pg_roles where rolname = current_user"#
+           from pg_catalog.pg_roles where rolname = current_user"#,
+        schema
     )
     .fetch_one(&mut *connection)
     .await?;
@@ -73,28 +82,30 @@ pub async fn privileges(connection: &mut PgConnection, schema: &str) -> sqlx::Re
     let held = sqlx::query!(
         r#"with relations as materialized (
              select c.oid, n.nspname::text as schema, c.relname::text as name, c.relkind,
-                    pg_catalog.pg_has_role(c.relowner, 'USAGE') as is_owned
+                    pg_catalog.pg_has_role(c.relowner, 'USAGE') as is_owned,
+                    c.relkind <> 'S' and pg_catalog.row_security_active(c.oid) as is_filtered
              from pg_catalog.pg_class c
              join pg_catalog.pg_namespace n on n.oid = c.relnamespace
              where c.relkind in ('r', 'p', 'S')
                and (n.nspname = $1 and c.relname like 'hog\_%'::text or n.nspname = 'tailrace'))
            select schema as "schema!", name as "name!", is_owned as "is_owned!",
-                  null::text as privilege, null::text as "column"
+                  is_filtered as "is_filtered!", null::text as privilege,
+                  null::text as "column"
            from relations
            union all
-           select schema, name, is_owned, p.privilege, null
+           select schema, name, is_owned, is_filtered, p.privilege, null
            from relations r
            cross join pg_catalog.unnest(array['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE',
                                    'REFERENCES', 'TRIGGER']) as p (privilege)
            where case when r.relkind <> 'S'
                    then pg_catalog.has_table_privilege(r.oid, p.privilege) end
            union all
-           select schema, name, is_owned, 'USAGE', null
+           select schema, name, is_owned, is_filtered, 'USAGE', null
            from relations r
            where case when r.relkind = 'S'
                    then pg_catalog.has_sequence_privilege(r.oid, 'USAGE') end
            union all
-           select schema, name, is_owned, p.privilege, a.attname::text
+           select schema, name, is_owned, is_filtered, p.privilege, a.attname::text
            from relations r
            join pg_catalog.pg_attribute a
              on a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped
@@ -111,6 +122,7 @@ pub async fn privileges(connection: &mut PgConnection, schema: &str) -> sqlx::Re
     for row in held {
         let of = relations.entry((row.schema, row.name)).or_default();
         of.is_owned = row.is_owned;
+        of.is_filtered = row.is_filtered;
         match (row.privilege, row.column) {
             (Some(privilege), Some(column)) => {
                 of.columns.entry(privilege).or_default().insert(column);

@@ -4,6 +4,7 @@ mod bounded;
 mod own_role;
 mod policies;
 mod rights;
+mod row_security;
 mod server;
 mod specs;
 mod upkeep;
