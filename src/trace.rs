@@ -168,10 +168,7 @@ async fn rows_left(
     let mut told = BTreeMap::new();
     for (table_id, snapshot_ids) in by_table(ids) {
         let left = left(connection, catalog_id, table_id, &snapshot_ids, ROWS).await?;
-        if left.is_all {
-            told.extend(snapshot_ids.into_iter().map(|id| (id, 0)));
-            told.extend(left.files);
-        }
+        told.extend(snapshot_ids.into_iter().filter_map(|id| Some((id, left.of(id)?))));
     }
     Ok(told)
 }

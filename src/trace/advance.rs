@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 
 use sqlx::PgConnection;
+use uuid::Uuid;
 
-use crate::catalog::traces::unindexed::{Left, ROWS, has_ended_index, left};
+use crate::catalog::traces::unindexed::{
+    ROWS, ROWS_OF_PASS, has_ended_index, left, passed_by_table,
+};
 use crate::catalog::traces::{
     OpenCatalog, Passed, note_gone, note_names, note_purged, note_undone, noting, open_catalogs,
     passed, without_rows,
@@ -53,37 +56,44 @@ async fn advance_catalog(
     let catalog_id = catalog.catalog_id;
     let undone = note_undone(connection, catalog_id, now).await?;
     note_names(connection, catalog_id).await?;
-    let passed = passed(connection, catalog).await?;
-    if !passed.is_empty() {
-        let purged = match has_index {
-            true => {
-                let ids: Vec<i64> = passed.iter().map(|drop| drop.snapshot_id).collect();
-                without_rows(connection, catalog_id, &ids).await?
-            }
-            false => without_rows_unindexed(connection, catalog_id, &passed).await?,
-        };
-        if !purged.is_empty() {
-            note_purged(connection, catalog_id, &purged, now).await?;
+    let purged = match has_index {
+        true => {
+            let passed = passed(connection, catalog).await?;
+            let ids: Vec<i64> = passed.iter().map(|drop| drop.snapshot_id).collect();
+            without_rows(connection, catalog_id, &ids).await?
         }
+        false => {
+            let passed = passed_by_table(connection, catalog).await?;
+            without_rows_unindexed(connection, catalog_id, &passed).await?
+        }
+    };
+    if !purged.is_empty() {
+        note_purged(connection, catalog_id, &purged, now).await?;
     }
     note_gone(connection, catalog_id, now).await?;
     Ok(undone)
 }
 
-/// As [`without_rows`], table by table. What a table is too large for stays as it is.
+/// As [`without_rows`], table by table, up to a number of rows in all. What a table is too large for
+/// stays as it is. Where there are more tables than can be read, each pass begins with another one.
 async fn without_rows_unindexed(
     connection: &mut PgConnection,
     catalog_id: i64,
     passed: &[Passed],
 ) -> sqlx::Result<Vec<i64>> {
-    let mut purged = Vec::new();
-    for (table_id, snapshot_ids) in by_table(passed.iter().map(|d| (d.table_id, d.snapshot_id))) {
-        let Left { files, is_all } =
-            left(connection, catalog_id, table_id, &snapshot_ids, ROWS).await?;
-        if is_all {
-            let is_left = |id: &i64| files.iter().any(|(snapshot_id, _)| snapshot_id == id);
-            purged.extend(snapshot_ids.into_iter().filter(|id| !is_left(id)));
+    let mut tables = by_table(passed.iter().map(|drop| (drop.table_id, drop.snapshot_id)));
+    if !tables.is_empty() {
+        let first = Uuid::new_v4().as_u128() % tables.len() as u128;
+        tables.rotate_left(usize::try_from(first).unwrap_or(0));
+    }
+    let (mut purged, mut read) = (Vec::new(), 0_i64);
+    for (table_id, snapshot_ids) in tables {
+        if read >= ROWS_OF_PASS {
+            break;
         }
+        let left = left(connection, catalog_id, table_id, &snapshot_ids, ROWS).await?;
+        purged.extend(snapshot_ids.into_iter().filter(|id| left.of(*id) == Some(0)));
+        read += left.read;
     }
     Ok(purged)
 }

@@ -60,7 +60,7 @@ async fn nothing_is_hidden_from_a_pass_without_a_word() -> Result<()> {
     let statements = doctor.statements("rights");
     assert_eq!(statements, [format!("alter role {} bypassrls;", role.name)]);
 
-    database.sql(&statements[0]).await?;
+    database.sql(statements[0]).await?;
 
     let ran = database.ran_with(&["sweep"], &env).await?;
     assert_eq!(ran.code, 0, "{ran:?}");

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use tailrace::catalog::connect::close;
-use tailrace::catalog::traces::unindexed::{Left, left};
-use tailrace::demo::lake::NewFile;
+use tailrace::catalog::traces::unindexed::left;
+use tailrace::demo::lake::{Field, NewFile};
 use tailrace::trace::state::{Hold, Stage};
 
 use super::{Scene, at};
@@ -48,15 +48,77 @@ async fn no_more_rows_are_read_than_may_be() -> Result<()> {
     let (catalog_id, table_id) = (scene.catalog.catalog_id, scene.table.table_id);
     let mut session = scene.database.tailrace().read_only_session().await?;
     // Four files began before the drop; the one after it does not matter.
-    for (most, files, is_all) in [
-        (2, vec![], false),
-        (3, vec![(dropped, 1)], false),
-        (4, vec![(dropped, 2)], false),
-        (5, vec![(dropped, 2)], true),
+    for (most, files, known) in [
+        (2, vec![], None),
+        (3, vec![(dropped, 1)], None),
+        (4, vec![(dropped, 2)], None),
+        (5, vec![(dropped, 2)], Some(2)),
     ] {
         let read = left(&mut session, catalog_id, table_id, &[dropped, dropped - 1], most).await?;
-        assert_eq!(read, Left { files, is_all }, "{most}");
+        assert_eq!((&read.files, read.of(dropped), read.read), (&files, known, most.min(4)));
     }
     close(session).await;
+    Ok(())
+}
+
+/// A thousand drops of a table that is too large, and none of another one's is ever looked at.
+#[tokio::test]
+async fn a_table_that_is_too_large_keeps_no_other_from_being_told_of() -> Result<()> {
+    let mut scene = Scene::new().await?;
+    scene.database.sql("DROP INDEX hog_data_file_ended").await?;
+    let dropped = scene.drop(9, 2).await?;
+    let other = scene.database.table(&scene.catalog, "other", &[Field::day("at")]).await?;
+    scene.floor_to(dropped).await?;
+    scene
+        .database
+        .sql(&format!("DELETE FROM hog_data_file WHERE end_snapshot = {dropped}"))
+        .await?;
+    // As many rows as are read of one table, and one more; and a thousand older drops of it.
+    scene
+        .database
+        .sql(&format!(
+            "INSERT INTO hog_data_file (catalog_id, data_file_id, table_id, begin_snapshot,
+                 end_snapshot, path, record_count, file_size_bytes, row_id_start, spec_id)
+             SELECT {catalog}, 1000000 + n, {table}, -2000, null, 'objects/' || n, 1, 1, n, null
+             FROM generate_series(0, 100000) n;
+             INSERT INTO tailrace.drop_history (catalog_id, snapshot_id, drop_id, table_id, table_uuid,
+                 dropped_at, files_ended, delete_files_ended, records, bytes, partitions)
+             SELECT {catalog}, -n, gen_random_uuid(), {table}, '{uuid}', clock_timestamp(), 1, 0, 1,
+                    1, '[]'
+             FROM generate_series(1, 1000) n",
+            catalog = scene.catalog.catalog_id,
+            table = other.table_id,
+            uuid = scene.database.live(&other).await?.identity.table_uuid,
+        ))
+        .await?;
+
+    scene.note(FIRST).await?;
+
+    let drop = scene.only().await?;
+    assert_eq!((drop.snapshot_id, drop.purged_seen_at), (dropped, at(FIRST)));
+    let noted = "SELECT count(purged_seen_at) FROM tailrace.drop_history WHERE snapshot_id < 0";
+    assert_eq!(scene.database.text(noted).await?.as_deref(), Some("0"));
+    Ok(())
+}
+
+/// An index that is being built, or whose building failed, finds nothing.
+#[tokio::test]
+async fn an_index_that_is_not_valid_is_none() -> Result<()> {
+    let mut scene = Scene::new().await?;
+    let dropped = scene.drop(9, 2).await?;
+    scene.floor_to(dropped).await?;
+    scene
+        .database
+        .sql(
+            "DROP INDEX hog_data_file_ended;
+              CREATE INDEX hog_data_file_ended ON hog_data_file (catalog_id, end_snapshot)
+                WHERE end_snapshot < 0;
+              UPDATE pg_index SET indisvalid = false
+              WHERE indexrelid = 'hog_data_file_ended'::regclass",
+        )
+        .await?;
+    scene.note(FIRST).await?;
+    let drop = scene.only().await?;
+    assert_eq!((drop.stage, drop.files_left), (Stage::Purging, Some(2)));
     Ok(())
 }
