@@ -29,8 +29,10 @@ async fn it_outlives_another_basis() -> Result<()> {
             (&NOW.into(), &"2026-11-30T12:10:00Z".into())
         );
     }
-    // Under a policy that keeps for ever nothing has expired, so nothing waits.
-    scene.database.govern(&scene.table, "day(at)", "20y").await.ok();
+    // Under a policy by which nothing has expired nothing waits.
+    scene.database.govern(&scene.table, "day(at)", "7300d").await?;
+    let report = scene.sweep_at("2026-11-30T12:20:00Z").await?;
+    assert_eq!((report.outcome, scene.waiting().await?.len()), (Outcome::NothingToDo, 0));
     Ok(())
 }
 
@@ -145,7 +147,7 @@ async fn it_is_logged_once_per_change() -> Result<()> {
 async fn an_explicit_drop_that_is_refused_says_what_the_database_said() -> Result<()> {
     let scene = Scene::days(2).await?;
     scene.refuse(&[1], "not this one").await?;
-    let args = ["drop", "lake", "events.raw", "--partition", "18001", "--yes"];
+    let args = ["drop", "lake", "events.raw", "--partition", "[\"18001\"]", "--yes"];
     let ran = scene.database.ran(&args).await?;
     assert_eq!(ran.code, 1, "{ran:?}");
     let [failed] = &ran.events("request_failed")[..] else { panic!("{}", ran.err) };

@@ -35,7 +35,10 @@ impl Scene {
         let catalog = database.catalog("lake").await?;
         let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;
         let days = (0..count).map(|day| NewFile::of([(18_000 + day).to_string()]));
-        let files = table.append(days.collect()).await?.file_ids;
+        let files = match count {
+            0 => Vec::new(),
+            _ => table.append(days.collect()).await?.file_ids,
+        };
         database.govern(&table, "day(at)", "7d").await?;
         database.sql("create sequence tries").await?;
         Ok(Scene { database, catalog, table, files })
