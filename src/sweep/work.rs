@@ -111,9 +111,9 @@ impl<'a> Work<'a> {
         RoundEnd { kept, why: std::mem::take(&mut self.why), ended: self.ended }
     }
 
-    /// Whether a commit of the table went through.
+    /// Whether a commit of the table went through in this pass.
     pub fn went_through(&self) -> bool {
-        !self.snapshots.is_empty()
+        self.context.went_through || !self.snapshots.is_empty()
     }
 
     async fn go_through(&mut self, session: &mut LeasedSession<'_>, round: &Round) -> Ended {

@@ -98,7 +98,8 @@ impl Scene {
 
     /// What is remembered to wait.
     pub async fn waiting(&self) -> Result<Vec<Value>> {
-        let query = "select coalesce(waiting, '{\"tuples\": []}') from tailrace.sweep_state";
+        let query = "select coalesce(waiting, '{\"tuples\": []}') from tailrace.sweep_state
+                     order by table_id limit 1";
         let waiting = self.database.text(query).await?.unwrap_or_else(|| "{}".to_owned());
         let waiting: Value = serde_json::from_str(&waiting)?;
         Ok(waiting["tuples"].as_array().cloned().unwrap_or_default())

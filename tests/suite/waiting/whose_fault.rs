@@ -1,10 +1,16 @@
 //! It is a tuple's fault only where other commits of the table go through.
 
+use std::time::Duration;
+
 use anyhow::Result;
+use tailrace::demo::lake::{Field, NewFile};
 use tailrace::sweep::report::Outcome;
+use tailrace::sweep::{Progress, Settings};
 
 use super::{NOW, Scene};
+use crate::support::governed::of_table;
 use crate::support::program::settings;
+use crate::support::timer::{TestTimer, pacing};
 
 #[tokio::test]
 async fn where_nothing_goes_through_it_is_the_tables() -> Result<()> {
@@ -55,17 +61,40 @@ async fn what_goes_through_in_a_later_round_counts() -> Result<()> {
 /// What was found before still counts when nothing else is left to go through.
 #[tokio::test]
 async fn a_known_one_stays_known_and_others_are_not_blamed_for_it() -> Result<()> {
-    let scene = Scene::days(4).await?;
+    let mut scene = Scene::days(4).await?;
     scene.refuse(&[1], "no").await?;
     scene.sweep_at(NOW).await?;
-    let more = tailrace::demo::lake::NewFile::of(["18010"]);
-    let mut scene = scene;
-    scene.files.extend(scene.table.append(vec![more]).await?.file_ids);
+    scene.files.extend(scene.table.append(vec![NewFile::of(["18010"])]).await?.file_ids);
     scene.refuse(&[1, 4], "no").await?;
     let report = scene.sweep_at("2026-11-30T13:00:00Z").await?;
     assert_eq!(report.outcome, Outcome::Failed, "{:?}", report.error);
     assert!(report.error.is_some_and(|error| error.starts_with("partition 2019-04-24: ")));
     let [known] = &scene.waiting().await?[..] else { panic!("one waits") };
     assert_eq!((&known["display"], &known["tries"]), (&"2019-04-15".into(), &2.into()));
+    Ok(())
+}
+
+/// The table's turn is over after one commit that went through, and the refused ones are tried again in
+/// its next turn, where nothing else is left.
+#[tokio::test]
+async fn what_went_through_in_an_earlier_turn_counts() -> Result<()> {
+    let scene = Scene::days(3).await?;
+    let other = scene.database.table(&scene.catalog, "zoo", &[Field::day("at")]).await?;
+    scene.database.govern(&other, "day(at)", "7d").await?;
+    scene.refuse(&[0, 1], "no").await?;
+    let mut settings = Settings { as_of: Some(NOW.parse()?), lock_duty: 1.0, ..settings() };
+    settings.batch.files_per_commit = 2;
+    assert_eq!(settings.max_duration, Duration::from_secs(600));
+    let timer = TestTimer::new();
+    let progress = |progress: Progress<'_>| {
+        if let Progress::Dropped { .. } = progress {
+            timer.advance(Duration::from_secs(400));
+        }
+    };
+    let report = scene.database.sweep_paced(&settings, &pacing(&timer), &progress).await?;
+    let raw = of_table(&report, "raw");
+    assert_eq!((raw.outcome, raw.snapshots.len()), (Outcome::Poisoned, 1), "{:?}", raw.error);
+    assert_eq!(scene.live().await?, [0, 1]);
+    assert_eq!((scene.waiting().await?.len(), scene.refusals().await?), (2, 4));
     Ok(())
 }
