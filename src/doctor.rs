@@ -2,7 +2,7 @@
 //!
 //! [`examine()`] reads, each family of findings is a pure function of what was read: [`server`],
 //! [`indexes`], [`rights`], [`creators`], [`clocks`], [`retention`], [`consumers`], [`queue`],
-//! [`policies`], [`passes`], [`specs`], [`ungoverned`]. Every reading is bounded by an index and by a statement timeout, in
+//! [`policies`], [`passes`], [`waiting`], [`specs`], [`ungoverned`]. Every reading is bounded by an index and by a statement timeout, in
 //! a session that cannot write; no lock is taken. What cannot be read is a finding of its own.
 
 pub mod clocks;
@@ -20,6 +20,7 @@ pub mod rights;
 pub mod server;
 pub mod specs;
 pub mod ungoverned;
+pub mod waiting;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;

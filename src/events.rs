@@ -100,6 +100,10 @@ events! {
     info TUPLE_SPLIT = "tuple_split";
     /// A partition too large for one commit stays.
     error TUPLE_OVERSIZE = "tuple_oversize";
+    /// The server refuses to end a partition's files; told again when it says something else.
+    warn TUPLE_POISONED = "tuple_poisoned";
+    /// A partition is no longer refused: it went, is gone, or stays for another reason.
+    info TUPLE_RELEASED = "tuple_released";
     /// A commit was cancelled for its length, and rolled back whole.
     warn HOLD_EXCEEDED = "hold_exceeded";
     /// The server has too many objects to delete already for more to be dropped.

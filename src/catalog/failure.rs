@@ -1,5 +1,7 @@
 //! The one mapper from SQLSTATE to what it means for us.
 
+use sqlx::postgres::PgDatabaseError;
+
 /// What a database error means for the work that met it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
@@ -15,6 +17,9 @@ pub enum Failure {
     NotPermitted,
     /// 28*, 3D000, 57P0*, 08*, a broken or refused connection: no session.
     ConnectionLost,
+    /// 22*, 23*, P0*: what a row holds, a constraint, or a trigger that raises. The same statement
+    /// fails again, others may not.
+    Content,
     /// Anything else.
     Other,
 }
@@ -50,6 +55,7 @@ impl Failure {
             _ if code.starts_with("08") || code.starts_with("57P") || code.starts_with("28") => {
                 Self::ConnectionLost
             }
+            _ if ["22", "23", "P0"].iter().any(|class| code.starts_with(class)) => Self::Content,
             _ => Self::Other,
         }
     }
@@ -68,13 +74,8 @@ pub fn is_away(error: &anyhow::Error) -> bool {
 pub fn in_words(error: &anyhow::Error) -> String {
     let mut words: Vec<String> = Vec::new();
     for cause in error.chain() {
-        let database = cause.downcast_ref::<sqlx::Error>().and_then(|error| match error {
-            sqlx::Error::Database(database) => Some(database),
-            _ => None,
-        });
-        if let Some(database) = database {
-            let code = database.code().unwrap_or_default();
-            words.push(format!("the database says: {} (SQLSTATE {code})", database.message()));
+        if let Some(error @ sqlx::Error::Database(_)) = cause.downcast_ref::<sqlx::Error>() {
+            words.push(said(error));
             break;
         }
         let text = cause.to_string();
@@ -83,6 +84,48 @@ pub fn in_words(error: &anyhow::Error) -> String {
         }
     }
     words.join(": ")
+}
+
+/// What the database said, with its SQLSTATE.
+pub fn said(error: &sqlx::Error) -> String {
+    match error {
+        sqlx::Error::Database(database) => {
+            let code = database.code().unwrap_or_default();
+            format!("the database says: {} (SQLSTATE {code})", database.message())
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The longest part of what the server says of a row; a row has a path, and may have much more.
+const PART: usize = 400;
+
+/// As [`said`], with all that the server says of the row that it failed for:
+/// constraint, table, detail, and where in a function, each of at most 400 letters.
+pub fn with_row(error: &sqlx::Error) -> String {
+    let mut words = said(error);
+    let sqlx::Error::Database(database) = error else { return words };
+    let Some(database) = database.try_downcast_ref::<PgDatabaseError>() else { return words };
+    for (what, part) in [
+        ("constraint ", database.constraint()),
+        ("table ", database.table()),
+        ("", database.detail()),
+        ("in ", database.r#where()),
+    ] {
+        if let Some(part) = part {
+            words.push_str(&format!("; {what}{}", bounded(part)));
+        }
+    }
+    words
+}
+
+/// In one line, and cut where it is too long.
+fn bounded(part: &str) -> String {
+    let line = part.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(PART) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
+    }
 }
 
 #[cfg(test)]
@@ -101,6 +144,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_of_a_row_is_one_line_and_bounded() {
+        assert_eq!(
+            bounded("Failing row contains\n  (1,  \u{fc})."),
+            "Failing row contains (1, \u{fc})."
+        );
+        assert_eq!(bounded(&"\u{fc}".repeat(PART)), "\u{fc}".repeat(PART));
+        assert_eq!(bounded(&"\u{fc}".repeat(PART + 1)), format!("{}...", "\u{fc}".repeat(PART)));
+    }
+
+    #[test]
     fn sqlstates() {
         for (code, expected) in [
             ("55P03", Failure::LockNotAvailable),
@@ -115,7 +168,12 @@ mod tests {
             ("25P03", Failure::ConnectionLost),
             ("08006", Failure::ConnectionLost),
             ("28P01", Failure::ConnectionLost),
-            ("23505", Failure::Other),
+            ("22003", Failure::Content),
+            ("23505", Failure::Content),
+            ("23514", Failure::Content),
+            ("P0001", Failure::Content),
+            ("42601", Failure::Other),
+            ("XX000", Failure::Other),
             ("", Failure::Other),
         ] {
             assert_eq!(Failure::of_sqlstate(code), expected, "{code}");

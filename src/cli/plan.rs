@@ -10,7 +10,7 @@ use crate::instant::UtcInstant;
 use crate::policy::Mode;
 use crate::sweep::Settings;
 use crate::sweep::plan::Health;
-use crate::sweep::plan_report::{KeptReport, PlanReport, TablePlanReport};
+use crate::sweep::plan_report::{KeptReport, PlanReport, TablePlanReport, WaitingReport};
 use crate::sweep::planning::{ClockRefused, plan_all};
 use crate::sweep::report::PartitionReport;
 use crate::window::shortened;
@@ -95,6 +95,7 @@ pub fn table_text(table: &TablePlanReport) -> String {
     if table.mode != Some(Mode::Enforce) && !table.expired.is_empty() {
         text.push_str(&format!("  but nothing will be dropped: the policy's mode is {mode}\n"));
     }
+    text.push_str(&waiting_text(&table.waiting));
     match table.kept_files {
         Some(kept) => text.push_str(&format!("  kept         {}\n", counted(kept, "file"))),
         None => text.push_str("  kept         not counted (discovery.count_timeout)\n"),
@@ -112,6 +113,37 @@ pub fn table_text(table: &TablePlanReport) -> String {
     }
     if table.health == Some(Health::Unhealthy) {
         text.push_str("  unhealthy: the policy can date none of the table's live files\n");
+    }
+    text
+}
+
+/// What has expired and waits, for people.
+fn waiting_text(waiting: &[WaitingReport]) -> String {
+    if waiting.is_empty() {
+        return String::new();
+    }
+    let files = waiting.iter().fold(0_i64, |sum, one| sum.saturating_add(one.files));
+    let mut text = format!(
+        "  waiting      {}: {}\n",
+        counted(waiting.len() as i64, "partition"),
+        counted(files, "file")
+    );
+    for one in waiting.iter().take(SHOWN_FIRST) {
+        let next = one.next_look.map(|next| format!(", next look {next}")).unwrap_or_default();
+        text.push_str(&format!(
+            "    {}  {} since {}{next}  {}\n",
+            shortened(&one.display),
+            one.reason,
+            one.since,
+            counted(one.files, "file")
+        ));
+        if let Some(error) = &one.error {
+            text.push_str(&format!("      {error}\n"));
+        }
+    }
+    if waiting.len() > SHOWN_FIRST {
+        let left_out = waiting.len() - SHOWN_FIRST;
+        text.push_str(&format!("    ... {left_out} more: --output json lists all\n"));
     }
     text
 }

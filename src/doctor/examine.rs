@@ -9,7 +9,7 @@ use super::server;
 use super::ungoverned::{self, Reading};
 use super::{
     Finding, Level, Report, clocks, consumers, creators, indexes, passes, policies, queue,
-    retention, rights, specs,
+    retention, rights, specs, waiting,
 };
 use crate::catalog::clock;
 use crate::catalog::connect::{Access, Database, close};
@@ -223,6 +223,7 @@ impl Examination<'_> {
             self.findings.extend(policies::findings(name, &under_policy, now));
             self.findings.push(passes::findings(name, &under_policy, every, now));
         }
+        self.findings.extend(waiting::findings(name, &under_policy, self.now));
         self.findings.extend(specs::findings(name, &under_policy));
         self.findings.extend(consumers::findings(name, &under_policy));
         let tables = self.ungoverned(connection, catalog, &without).await?;

@@ -9,9 +9,11 @@ use crate::catalog::shape::{spec_book, table_shape};
 use crate::catalog::tables::LiveTable;
 use crate::catalog::trust::{KnownSpec, known_specs};
 use crate::instant::UtcInstant;
-use crate::policy::{Policy, Source, store};
+use crate::policy::{Mode, Policy, Source, store};
 use crate::specs::in_words;
+use crate::sweep::cursor::store::waiting;
 use crate::sweep::plan::dates_nothing;
+use crate::sweep::waiting::Remembered;
 use crate::sweep::{Settings, effective};
 use crate::window::{Judge, Retention};
 
@@ -35,6 +37,8 @@ pub struct Governed {
     pub full_pass_at: Option<DateTime<Utc>>,
     /// The partition specs, with their fields in words; empty where no policy is followed.
     pub specs: Vec<(KnownSpec, String)>,
+    /// What has expired and waits, as passes have noted it; nothing where no policy is enforced.
+    pub waiting: Remembered,
     /// Who has an offset for this incarnation; `None` where that may not be read.
     pub consumers: Option<Vec<String>>,
 }
@@ -59,6 +63,7 @@ pub async fn read(
         dates_nothing: false,
         full_pass_at: None,
         specs: Vec::new(),
+        waiting: Remembered::default(),
         consumers: None,
     };
     let identity = governed.table.identity.clone();
@@ -94,6 +99,9 @@ pub async fn read(
         .fetch_optional(&mut *connection)
         .await?
         .flatten();
+        if policy.mode == Mode::Enforce {
+            governed.waiting = waiting(connection, &identity).await?.unwrap_or_default();
+        }
     }
     // Reading offsets is a right of its own, which the family of rights tells of.
     governed.consumers =

@@ -128,6 +128,10 @@ async fn try_once(
     match within(longest_work(limits), work).await {
         Ok(Tried::Written(written, busy)) => match held.commit(times).await {
             Ok(()) => Ok(Tried::Written(written, busy)),
+            // A deferred constraint or trigger refused it: the server has answered.
+            Err(error) if Failure::of(&error) == Failure::Content => {
+                Err(DropError::Database(error))
+            }
             Err(error) => Err(DropError::AnswerLost { drop_id, busy: indexes(&busy), error }),
         },
         other => {

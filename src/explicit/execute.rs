@@ -16,7 +16,7 @@ use super::problem::Problem;
 use super::{Bounds, internal};
 use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::explicit_guard::{ExplicitQuestion, ExplicitState, look};
-use crate::catalog::failure::Failure;
+use crate::catalog::failure::{Failure, with_row};
 use crate::catalog::files::{Search, count_files, count_live, visit};
 use crate::catalog::receipts::{self, NewReceipt, ReceiptRow, RequestedTuple};
 use crate::catalog::tables::{TableIdentity, file_id_counter};
@@ -27,6 +27,9 @@ use crate::events;
 
 /// When a client shall try again that did not get the commit lock, or a row.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// So many partitions of a refused request are named in the log.
+const TOLD: usize = 20;
 
 /// Which files go.
 #[derive(Debug, Clone, Copy)]
@@ -198,7 +201,11 @@ impl Execution<'_> {
         let worked = self.under_lock(held.connection(), plan, drop_id).await;
         match &worked {
             Ok(UnderLock::Written { written, head, .. }) => {
-                held.commit(&mut times).await.map_err(internal)?;
+                // A deferred constraint or trigger refuses it only here.
+                held.commit(&mut times).await.map_err(|error| match Failure::of(&error) {
+                    Failure::Content => self.refused(&error),
+                    _ => internal(error),
+                })?;
                 self.tell(written.as_ref(), *head, &times);
             }
             Ok(UnderLock::HasReceipt) | Err(_) => held.release(&mut times).await,
@@ -369,8 +376,30 @@ impl Execution<'_> {
             Failure::StatementCancelled => {
                 queue_timeout("the drop took longer than drop.max_hold and was rolled back whole")
             }
+            Failure::Content => self.refused(&error),
             _ => internal(error),
         }
+    }
+
+    /// The server refuses the drop for what it holds: the log has what it said, and of which row.
+    fn refused(&self, error: &sqlx::Error) -> Problem {
+        let TableIdentity { catalog, namespace, table, .. } = self.identity;
+        let problem = Problem::Refused { table: self.table() };
+        let tuples = self.selection.tuples().iter().take(TOLD);
+        let partitions: Vec<_> = tuples.map(|tuple| &tuple.tuple.values).collect();
+        tracing::error!(
+            event = events::REQUEST_FAILED,
+            code = problem.code(),
+            catalog,
+            namespace,
+            table,
+            tuples = self.selection.tuples().len(),
+            whole_table = self.selection.is_whole_table(),
+            partitions = serde_json::to_string(&partitions).unwrap_or_default(),
+            error = with_row(error),
+            "The database refuses to end the files of a request"
+        );
+        problem
     }
 
     fn table(&self) -> String {

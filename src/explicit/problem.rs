@@ -69,6 +69,17 @@ pub enum Problem {
     /// 503 `unavailable`: our schema in the database is not the one that this program works with.
     #[error("{0}; nothing was done")]
     Unfit(Unfit),
+    /// 500 `internal_error`: a trigger, a constraint or what a row holds. What the database said is in
+    /// our log, not in the answer.
+    #[error(
+        "the database refuses to end these files of table {table}, for a trigger, a constraint or \
+         what a row holds; nothing was written, the server's log says which, and the same request \
+         fails until that is mended"
+    )]
+    Refused {
+        /// `ns.table`
+        table: String,
+    },
     /// 500 `internal_error`. What went wrong is in our log, not in the answer.
     #[error("the request could not be carried out; the server's log says why")]
     Internal,
@@ -90,7 +101,7 @@ impl Problem {
             Self::Expired(_) => 410,
             Self::Validation(_) => 422,
             Self::CommitQueueTimeout { .. } | Self::Unavailable | Self::Unfit(_) => 503,
-            Self::Internal => 500,
+            Self::Refused { .. } | Self::Internal => 500,
         }
     }
 
@@ -110,7 +121,7 @@ impl Problem {
             Self::Validation(_) => "validation",
             Self::CommitQueueTimeout { .. } => "commit_queue_timeout",
             Self::Unavailable | Self::Unfit(_) => "unavailable",
-            Self::Internal => "internal_error",
+            Self::Refused { .. } | Self::Internal => "internal_error",
         }
     }
 

@@ -105,7 +105,7 @@ impl Failure {
                 tell("unavailable", error);
                 Self::Unavailable
             }
-            Cause::MissingObject | Cause::NotPermitted | Cause::Other => {
+            Cause::MissingObject | Cause::NotPermitted | Cause::Content | Cause::Other => {
                 tell("internal_error", error);
                 Self::Problem(Problem::Internal)
             }

@@ -136,6 +136,10 @@ impl<'a> CatalogSweep<'a> {
             let for_table = Context {
                 lock_tries: self.lock_tries,
                 epoch: begun.clock.epoch,
+                went_through: turn
+                    .so_far
+                    .as_ref()
+                    .is_some_and(|report| !report.snapshots.is_empty()),
                 ..context.for_turn(share)
             };
             (context.progress)(Progress::Table(&turn.table.identity));

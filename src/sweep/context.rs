@@ -60,6 +60,8 @@ pub struct Context<'a> {
     pub budget: Budget,
     /// How often a commit asks for the commit lock before it gives up; at least 1.
     pub lock_tries: u32,
+    /// Whether a commit of the table went through in an earlier turn of the pass.
+    pub went_through: bool,
 }
 
 impl Context<'_> {

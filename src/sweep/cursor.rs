@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::census::Census;
+use super::waiting::Remembered;
 use crate::catalog::tables::Marks;
 use crate::catalog::walk::Place;
 use crate::instant::UtcInstant;
@@ -97,6 +98,8 @@ pub struct Memory {
     pub reading: Option<Reading>,
     /// What the last finished reading counted, and when.
     pub census: Option<(Census, UtcInstant)>,
+    /// What waits, whatever the basis.
+    pub waiting: Remembered,
 }
 
 /// How a pass goes about a table.
@@ -122,6 +125,7 @@ impl Memory {
             full_pass_at: self.full_pass_at.filter(|at| *at <= now),
             reading: self.reading.filter(|reading| past(&reading.marks, reading.cutoff)),
             census: self.census.filter(|(_, at)| *at <= now),
+            waiting: self.waiting,
         }
     }
 

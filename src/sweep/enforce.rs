@@ -11,6 +11,7 @@
 mod late;
 mod reading;
 mod rounds;
+mod wait;
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -22,8 +23,9 @@ use super::cursor::{Basis, Claim, Cursor, Memory, Stayed, Way, store};
 use super::evidence::{Evidence, Withheld};
 use super::lease::LeasedSession;
 use super::lookup::{Candidate, Lookup, answered};
-use super::plan::{dates_nothing, list_expired};
+use super::plan::{ExpiredTuple, dates_nothing, list_expired};
 use super::sorter::Sorter;
+use super::waiting::{Waiting, WaitingList};
 use super::work::Work;
 use crate::catalog::discovery::{TupleOfSpec, has_lookup_index};
 use crate::catalog::live_file::LiveFile;
@@ -47,6 +49,8 @@ pub struct Findings {
     pub is_full: bool,
     /// Whether the server has the lookup index.
     pub has_index: bool,
+    /// The tuples that the server refuses to end, in words.
+    pub poisoned: Vec<String>,
 }
 
 /// One table in one pass.
@@ -60,12 +64,17 @@ pub struct Enforcement<'a> {
     specs: BTreeSet<i64>,
     /// What may be remembered as looked at.
     claim: Option<Claim>,
+    /// Whether this pass looked up all that had expired.
+    has_seen_all: bool,
     stayed: Stayed,
     evidence: Evidence<'a>,
     /// The specs whose marks were taken back in this pass.
     revoked: BTreeSet<i64>,
     /// What the evidence keeps, as this pass met it.
     withheld: HashMap<TupleOfSpec, Withheld>,
+    waiting: WaitingList,
+    /// Tuples that failed alone, with what the server said, while no commit of the table went through.
+    suspects: Vec<(ExpiredTuple, String)>,
     cutoff: UtcInstant,
     /// Read before the first look-up of the pass.
     marks: Marks,
@@ -115,10 +124,13 @@ impl<'a> Enforcement<'a> {
             basis: Basis::new(lookup.table.table_uuid, policy.revision, book),
             specs: dated.map(|(spec_id, _)| spec_id).collect(),
             claim: None,
+            has_seen_all: false,
             stayed: Stayed::default(),
             evidence: Evidence::new(lookup.table, lookup.judge, book, context.settings.cross_check),
             revoked: BTreeSet::new(),
             withheld: HashMap::new(),
+            waiting: WaitingList::default(),
+            suspects: Vec::new(),
             cutoff,
             marks: Marks { files_below: 0, through_snapshot: 0 },
             found_any: false,
@@ -145,6 +157,7 @@ impl<'a> Enforcement<'a> {
         self.has_index = answered(has_lookup_index(connection)).await?;
         let loaded = answered(store::load(connection, table, &self.basis, &self.specs)).await?;
         self.memory = loaded.checked(self.marks, self.cutoff, now);
+        self.waiting = WaitingList::of(std::mem::take(&mut self.memory.waiting), now);
         let way = self.memory.way(now, self.context.settings.full_pass_every);
         let is_full = match way {
             Way::Incremental(cursor) => !self.incremental(session, &cursor).await?,
@@ -155,12 +168,15 @@ impl<'a> Enforcement<'a> {
         } else if !self.is_over() {
             self.read_on(session).await?;
         }
+        self.forget_unmet();
         self.save(session).await?;
         let health = self.health(session.connection()).await?;
         let census = self.memory.census.take();
         let mut withheld = Census::default();
         self.evidence.count(self.withheld.values(), &mut withheld);
-        Ok(Findings { census, withheld, health, is_full, has_index: self.has_index })
+        let poisoned = self.waiting.poisoned().into_iter().map(Waiting::in_words).collect();
+        let has_index = self.has_index;
+        Ok(Findings { census, withheld, health, is_full, has_index, poisoned })
     }
 
     /// Remembers what was looked at so far.
@@ -168,6 +184,7 @@ impl<'a> Enforcement<'a> {
         if let Some(claim) = &self.claim {
             self.memory.cursor = Some(claim.cursor(&self.stayed));
         }
+        self.memory.waiting = self.waiting.to_remember();
         let (table, connection) = (self.lookup.table, session.connection());
         answered(store::save(connection, table, &self.basis, &self.specs, &self.memory)).await
     }
@@ -292,6 +309,7 @@ impl<'a> Enforcement<'a> {
     }
 
     fn claim_at(&mut self, marks: Marks, unseen_from: Option<UtcInstant>) {
+        self.has_seen_all = unseen_from.is_none() && marks == self.marks;
         self.claim = Some(Claim { marks, cutoff: self.cutoff, unseen_from });
     }
 

@@ -5,7 +5,7 @@
 //! `slices` cuts, if [`clocks`] lets it; `table` works on one of them. `enforce` finds what goes, from where the [`cursor`]
 //! is: `lookup` asks the catalog, `sorter` judges, and what stays is counted in a [`census`]. In
 //! rounds [`batch`] groups it, `work` makes the commits, and `pace` says how long to rest in between,
-//! by the clock of [`pacing`]. [`plan`] only tells, and remembers nothing.
+//! by the clock of [`pacing`]. What expired and stays is in [`waiting`]. [`plan`] only tells, and remembers nothing.
 
 pub mod batch;
 mod catalog;
@@ -32,6 +32,7 @@ pub mod settings;
 mod slices;
 pub(crate) mod sorter;
 mod table;
+pub mod waiting;
 mod work;
 
 pub use context::{Context, Progress};

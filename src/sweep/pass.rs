@@ -78,10 +78,19 @@ pub async fn run_paced_pass(
         as_of = %now, catalogs = all.len(),
         "A pass began"
     );
-    let epoch = Epoch::default();
-    let (began, lock_tries) = (started, 1);
-    let context =
-        Context { now, began, clock, epoch, settings, stop, progress, pacing, budget, lock_tries };
+    let context = Context {
+        now,
+        began: started,
+        clock,
+        epoch: Epoch::default(),
+        settings,
+        stop,
+        progress,
+        pacing,
+        budget,
+        lock_tries: 1,
+        went_through: false,
+    };
     let in_scope = all.iter().filter(|catalog| scope.has_catalog(&catalog.name));
     let sweeps = in_scope.map(|catalog| CatalogSweep::new(catalog, scope)).enumerate();
     let report = reported(now, side_by_side(database, sweeps.collect(), &context).await);

@@ -1,15 +1,17 @@
 //! What would go from one table, what stays and why: for whoever asks, and for a policy that
-//! observes. It remembers nothing and moves no cursor.
+//! observes. It remembers nothing and moves no cursor; what passes have noted to wait, it tells so.
 
 use std::time::{Duration, Instant};
 
 use sqlx::PgConnection;
 
 pub use super::census::{Census, Health};
+use super::cursor::store;
 use super::evidence::Evidence;
 use super::lookup::{Candidate, Lookup, answered};
 use super::settings::Settings;
 use super::sorter::Sorter;
+use super::waiting::{Waiting, WaitingList};
 use crate::catalog::discovery::{Counts, TupleOfSpec, has_lookup_index, newest_live};
 use crate::catalog::shape::spec_book;
 use crate::catalog::tables::TableIdentity;
@@ -85,6 +87,9 @@ pub struct TablePlan {
     pub census: Option<Census>,
     /// What has expired by its values and stays for its evidence; the census has it too.
     pub withheld: Census,
+    /// What has expired and does not go, or did not when a pass tried, as passes have noted it: poisoned
+    /// tuples first, then by the ends of their ranges. Of these only busy ones are in `expired`.
+    pub waiting: Vec<Waiting>,
 }
 
 impl TablePlan {
@@ -101,7 +106,7 @@ impl TablePlan {
     /// to be counted is judged by its newest files.
     pub fn health(&self) -> Health {
         match &self.census {
-            _ if !self.expired.is_empty() => Health::Healthy,
+            _ if !self.expired.is_empty() || !self.waiting.is_empty() => Health::Healthy,
             Some(census) => census.health(),
             None if self.withheld.kept_files() > 0 => Health::Healthy,
             None if self.sample_dates_nothing => Health::Unhealthy,
@@ -147,11 +152,19 @@ pub async fn plan_by_book(
     anyhow::ensure!(sorter.is_parquet, NOT_PARQUET);
     let mut evidence = Evidence::new(table, &judge, book, settings.cross_check);
     let examined = evidence.examine(connection, sorter.take(), sorter.is_whole).await?;
-    let (expired, mut withheld) = (examined.expired, Census::default());
+    let remembered = answered(store::waiting(connection, table)).await?.unwrap_or_default();
+    let (expired, waiting) = WaitingList::of(remembered, now).confirmed(
+        examined.expired,
+        &examined.withheld,
+        &settings.batch,
+        now,
+    );
+    let mut withheld = Census::default();
     evidence.count(&examined.withheld, &mut withheld);
     evidence.count(&examined.withheld, &mut sorter.census);
     let sample_dates_nothing = !is_counted
         && expired.is_empty()
+        && waiting.is_empty()
         && answered(dates_nothing(connection, table, &judge)).await?;
     Ok(TablePlan {
         sample_dates_nothing,
@@ -160,6 +173,7 @@ pub async fn plan_by_book(
         cutoff: retention.cutoff(),
         expired,
         withheld,
+        waiting,
         census: is_counted.then_some(sorter.census),
     })
 }

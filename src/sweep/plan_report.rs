@@ -10,6 +10,7 @@ use super::census::{Census, Health, SAMPLES, is_undatable};
 use super::plan::TablePlan;
 use super::planning::{ClockRefused, Plans};
 use super::report::PartitionReport;
+use super::waiting::{WaitReason, Waiting};
 use crate::catalog::tables::TableIdentity;
 use crate::instant::UtcInstant;
 use crate::policy::{Mode, Source};
@@ -53,6 +54,9 @@ pub struct TablePlanReport {
     pub cutoff: Option<UtcInstant>,
     /// What would go, oldest first.
     pub expired: Vec<PartitionReport>,
+    /// What has expired and does not go, or did not when a pass tried; poisoned partitions first, then
+    /// by the ends of their ranges, up to 1,000.
+    pub waiting: Vec<WaitingReport>,
     /// Live files that stay.
     pub kept_files: Option<i64>,
     /// The same by reason.
@@ -75,6 +79,46 @@ pub struct TablePlanReport {
     pub health: Option<Health>,
     /// Why there is no plan.
     pub error: Option<String>,
+}
+
+/// A tuple that waits: it has expired, and passes look at it again.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WaitingReport {
+    /// The spec of its files.
+    pub spec_id: i64,
+    /// The stored texts by key index.
+    pub partition_values: Vec<Option<String>>,
+    /// As a person reads them.
+    pub display: String,
+    /// Why: `poisoned`, `oversize`, `busy`, or the reason for which its evidence keeps it.
+    #[schema(value_type = String)]
+    pub reason: WaitReason,
+    /// Since when for this reason: the first look that found it so.
+    pub since: UtcInstant,
+    /// Not before this is it tried again, or expected to go; null where each pass looks.
+    pub next_look: Option<UtcInstant>,
+    /// What the server said of a poisoned one, with its row where the server names it.
+    pub error: Option<String>,
+    /// How many files.
+    pub files: i64,
+    /// When the range of its values ended.
+    pub range_end: UtcInstant,
+}
+
+impl WaitingReport {
+    fn of(waiting: &Waiting) -> Self {
+        WaitingReport {
+            spec_id: waiting.spec_id,
+            partition_values: waiting.tuple.values.clone(),
+            display: waiting.display.clone(),
+            reason: waiting.reason,
+            since: waiting.since,
+            next_look: waiting.next_look,
+            error: waiting.error.clone(),
+            files: waiting.files,
+            range_end: waiting.range_end,
+        }
+    }
 }
 
 /// A tuple that stays.
@@ -145,6 +189,7 @@ impl TablePlanReport {
             source: Some(plan.policy.source),
             cutoff: Some(plan.cutoff),
             expired,
+            waiting: plan.waiting.iter().map(WaitingReport::of).collect(),
             kept_files: census.map(Census::kept_files),
             kept: census.map(|census| {
                 census.kept.iter().map(|(reason, group)| (*reason, group.files)).collect()
@@ -176,6 +221,7 @@ impl TablePlanReport {
             source: None,
             cutoff: None,
             expired: Vec::new(),
+            waiting: Vec::new(),
             kept_files: None,
             kept: None,
             undatable: None,

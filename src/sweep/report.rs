@@ -33,6 +33,9 @@ pub enum Outcome {
     HeldBack,
     /// Some tuples had rows that somebody else had locked; they wait for the next pass.
     Busy,
+    /// The server refuses to end the files of some tuples, for a trigger, a constraint or what a row
+    /// holds; they are tried again by themselves, after growing pauses, and the others went.
+    Poisoned,
     /// The policy was changed, paused or unset after planning.
     PolicyChanged,
     /// Some tuples are larger than `sweep.max_files_per_tuple`, and `sweep.oversize` is `skip`.
@@ -58,6 +61,7 @@ impl Outcome {
         matches!(
             self,
             Self::Oversize
+                | Self::Poisoned
                 | Self::LockTimeout
                 | Self::ClockBehind
                 | Self::ClockSkew
@@ -76,6 +80,7 @@ impl Outcome {
             Self::Partial => "partial",
             Self::HeldBack => "held_back",
             Self::Busy => "busy",
+            Self::Poisoned => "poisoned",
             Self::PolicyChanged => "policy_changed",
             Self::Oversize => "oversize",
             Self::LockTimeout => "lock_timeout",
@@ -195,6 +200,9 @@ impl Counted {
     }
 }
 
+/// So many refused tuples are told one by one.
+const TOLD: usize = 3;
+
 impl TableReport {
     /// A report without snapshots.
     pub fn new(table: &TableIdentity, outcome: Outcome, error: Option<String>) -> Self {
@@ -221,6 +229,20 @@ impl TableReport {
             Some(earlier) => format!("{earlier}; {error}"),
             None => error,
         });
+    }
+
+    /// Adds that some tuples are refused, in words, as long as nothing graver is to be told.
+    pub fn poisoned(&mut self, tuples: &[String]) {
+        let is_graver =
+            !matches!(self.outcome, Outcome::Busy | Outcome::Dropped | Outcome::NothingToDo);
+        if tuples.is_empty() || is_graver {
+            return;
+        }
+        let mut words = tuples.iter().take(TOLD).cloned().collect::<Vec<_>>().join("; ");
+        if tuples.len() > TOLD {
+            words.push_str(&format!("; and {} more: see tailrace plan", tuples.len() - TOLD));
+        }
+        (self.outcome, self.error) = (Outcome::Poisoned, Some(words));
     }
 
     /// The report with the policy that the table was worked on by.

@@ -1,13 +1,17 @@
 //! What the one who finds expired tuples hands to the one who commits, and what comes back.
 
+use std::collections::BTreeMap;
+
 use super::plan::ExpiredTuple;
 use crate::drop::LateRule;
 
 /// Some of a table's expired tuples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Round {
-    /// Which, oldest first.
+    /// Which: oldest first, then those from `alone_from` on.
     pub tuples: Vec<ExpiredTuple>,
+    /// Each tuple from this one on is known to fail, and tried in commits of its own.
+    pub alone_from: usize,
     /// The id counter as it was read before the tuples' `ids` were looked for; 0 where they were
     /// not looked for.
     pub found_below: i64,
@@ -18,7 +22,7 @@ pub struct Round {
 impl Round {
     /// A round whose files nobody has looked for.
     pub fn of(tuples: Vec<ExpiredTuple>) -> Self {
-        Round { tuples, found_below: 0, late: None }
+        Round { alone_from: tuples.len(), tuples, found_below: 0, late: None }
     }
 
     /// Whether the tuples' files were looked for.
@@ -54,8 +58,21 @@ pub struct RoundEnd {
     /// The indexes, ascending, of the round's tuples that stay or may stay: busy, oversize,
     /// failed, or not attempted.
     pub kept: Vec<usize>,
+    /// Why, for those that were tried or looked at.
+    pub why: BTreeMap<usize, Stays>,
     /// Whether another round makes sense.
     pub ended: Ended,
+}
+
+/// Why a tuple stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stays {
+    /// Somebody else had locked rows of it.
+    Busy,
+    /// It is larger than one commit may be, and is not split.
+    Oversize,
+    /// A commit of this tuple alone was refused for its content; what the server said of it.
+    FailedAlone(String),
 }
 
 /// Why the work on a round ended.

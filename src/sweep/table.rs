@@ -64,6 +64,7 @@ async fn enforce(
                 report.outcome = Outcome::Unhealthy;
                 report.error = Some(dates_nothing(policy));
             }
+            report.poisoned(&findings.poisoned);
             report.full = Some(findings.is_full);
             report.counted = findings.census.as_ref().map(|(census, at)| {
                 Counted::of(census, *at).with(findings.withheld.undatable_files())

@@ -1,27 +1,31 @@
 //! The commits of one table, batch by batch.
 //!
 //! `commit` makes one of them, and tries it again where that may help at once; what was cancelled
-//! for its length waits at the end of the `line`, where it is in nobody's way.
+//! for its length waits at the end of the `line`, where it is in nobody's way. What the server refuses
+//! for its content is halved there, until the tuple is found that cannot go (`unfit`).
 
 mod commit;
 mod line;
 mod tell;
+mod unfit;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::batch::group;
+use super::batch::{Batch, group};
 use super::context::Context;
 use super::lease::LeasedSession;
 use super::report::{Outcome, SnapshotReport, TableReport};
-use super::round::{Ended, Round, RoundEnd};
+use super::round::{Ended, Round, RoundEnd, Stays};
 use crate::backoff::Backoff;
+use crate::catalog::failure::said;
 use crate::catalog::files::files_of;
 use crate::catalog::tables::{TableIdentity, file_id_counter};
 use crate::instant::UtcInstant;
 use crate::policy::Policy;
-use commit::{Chosen, Step, said};
-use line::{Found, Job, Line, Task};
+use commit::{Chosen, Step};
+use line::{Found, Job, Line, Task, Turn};
+use unfit::Unfit;
 
 /// The author of our snapshots.
 pub const AUTHOR: &str = "tailrace";
@@ -53,14 +57,15 @@ pub struct Work<'a> {
     /// Errors of batches; the others went on.
     errors: Vec<String>,
     failures_in_a_row: usize,
+    unfit: Unfit,
     /// Whether a commit was tried.
     has_begun: bool,
     /// How the last round ended.
     ended: Ended,
     /// Of the round at hand: the tuples that stay or may stay.
     kept: BTreeSet<usize>,
-    /// Of these, the ones of which a commit left something.
-    left_busy: BTreeSet<usize>,
+    /// Why, where that is known.
+    why: BTreeMap<usize, Stays>,
 }
 
 impl<'a> Work<'a> {
@@ -82,10 +87,11 @@ impl<'a> Work<'a> {
             stopped_by: None,
             errors: Vec::new(),
             failures_in_a_row: 0,
+            unfit: Unfit::default(),
             has_begun: false,
             ended: Ended::AllTried,
             kept: BTreeSet::new(),
-            left_busy: BTreeSet::new(),
+            why: BTreeMap::new(),
         }
     }
 
@@ -97,16 +103,21 @@ impl<'a> Work<'a> {
     /// this work, which may start as long as the time of the pass is not over.
     pub async fn run(&mut self, session: &mut LeasedSession<'_>, round: &Round) -> RoundEnd {
         self.kept = (0..round.tuples.len()).collect();
-        self.left_busy.clear();
+        self.why.clear();
         if self.ended == Ended::AllTried {
             self.ended = self.go_through(session, round).await;
         }
         let kept = std::mem::take(&mut self.kept).into_iter().collect();
-        RoundEnd { kept, ended: self.ended }
+        RoundEnd { kept, why: std::mem::take(&mut self.why), ended: self.ended }
+    }
+
+    /// Whether a commit of the table went through in this pass.
+    pub fn went_through(&self) -> bool {
+        self.context.went_through || !self.snapshots.is_empty()
     }
 
     async fn go_through(&mut self, session: &mut LeasedSession<'_>, round: &Round) -> Ended {
-        let mut line = Line::new(group(&round.sizes(), &self.context.settings.batch));
+        let mut line = self.line(round);
         while let Some(mut task) = line.next() {
             let step = match self.until_due(&task).await {
                 Some(end) => end,
@@ -115,20 +126,36 @@ impl<'a> Work<'a> {
             match step {
                 Step::Done => self.failures_in_a_row = 0,
                 Step::Failed => self.failures_in_a_row += 1,
+                Step::Unfit { key, words } => self.unfit(round, task, key, words, &mut line),
                 Step::Cancelled { hold } => self.put_off(task, hold, &mut line),
                 Step::End(ended) => return ended,
             }
-            if self.failures_in_a_row == GIVE_UP_AFTER {
+            if self.failures_in_a_row == GIVE_UP_AFTER || self.gives_up_unfit() {
                 return Ended::GaveUp;
             }
         }
         Ended::AllTried
     }
 
+    /// The commits of a round; those of tuples that are known to fail are of one tuple each.
+    fn line(&self, round: &Round) -> Line {
+        let (limits, sizes) = (&self.context.settings.batch, round.sizes());
+        let (fresh, known) = sizes.split_at(round.alone_from.min(sizes.len()));
+        let alone = known.iter().enumerate().flat_map(|(number, size)| {
+            let tuple = fresh.len() + number;
+            group(&[*size], limits).into_iter().map(move |batch| match batch {
+                Batch::Whole(_) => Batch::Whole(vec![tuple]),
+                Batch::Split(_) => Batch::Split(tuple),
+                Batch::Oversize(_) => Batch::Oversize(tuple),
+            })
+        });
+        Line::new(group(fresh, limits), alone.collect())
+    }
+
     /// Waits until a task is due that was put off.
     async fn until_due(&mut self, task: &Task) -> Option<Step> {
         let Context { pacing, budget, stop, .. } = self.context;
-        let due = task.not_before?;
+        let Turn::Due(due) = task.turn else { return None };
         if due >= budget.turn_ends {
             return Some(self.out_of_time(Some(commit::HOLD_EXCEEDED.to_owned())));
         }
@@ -145,8 +172,9 @@ impl<'a> Work<'a> {
         self.tell_cancelled(tries, hold, pause);
         match pause {
             Some(pause) => {
-                let not_before = pacing.now().checked_add(pause);
-                line.put_at_the_end(Task { cancelled: tries, not_before, ..task });
+                let now = pacing.now();
+                let turn = Turn::Due(now.checked_add(pause).unwrap_or(now));
+                line.put_at_the_end(Task { cancelled: tries, turn, ..task });
             }
             None => {
                 self.fail(commit::HOLD_EXCEEDED.to_owned());
@@ -168,6 +196,7 @@ impl<'a> Work<'a> {
                     .await
             }
             Job::Oversize(tuple) => {
+                self.why.insert(*tuple, Stays::Oversize);
                 self.tell_oversize(&round.tuples[*tuple]);
                 Step::Done
             }
@@ -246,7 +275,10 @@ impl<'a> Work<'a> {
     }
 
     /// What came of it.
-    pub fn report(self) -> TableReport {
+    pub fn report(mut self) -> TableReport {
+        if !self.went_through() {
+            self.errors.extend(std::mem::take(&mut self.unfit).of_table());
+        }
         let (outcome, error) = match self.stopped_by {
             _ if self.oversize < self.errors.len() => (Outcome::Failed, None),
             Some((outcome, error)) => (outcome, error),

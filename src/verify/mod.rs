@@ -25,6 +25,7 @@ pub mod report;
 mod settings;
 mod undated;
 mod vectors;
+mod waiting;
 
 use std::collections::BTreeMap;
 
@@ -246,6 +247,7 @@ async fn run(
         Check::Receipts => receipts::check(probe, scene, findings).await,
         Check::PolicyFields => policies::fields(scene, findings),
         Check::UndatedFiles => undated::check(probe, scene, findings).await,
+        Check::WaitingPartitions => waiting::check(probe, scene, findings).await,
         Check::Leases => leases::check(probe, scene, findings).await,
         Check::ReplacedTables => policies::replaced(probe, scene, findings).await,
     }

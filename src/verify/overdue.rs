@@ -1,7 +1,8 @@
 //! Files that are live for longer than they should be.
 //!
 //! A file is overdue if its partition had expired a grace ago and is expired now, its policy is
-//! enforced and was the same a grace ago, the file was there a grace ago, and its evidence lets it go.
+//! enforced and was the same a grace ago, the file was there a grace ago, its evidence lets it go, and no
+//! pass has noted of late that its partition waits, which a check of its own tells.
 //! That is the latest of these, without a time of expiry of its own: a text that can be read in two ways expires by
 //! the later one, which the judge knows and nobody has to compute again.
 
@@ -11,6 +12,7 @@ use super::Scene;
 use super::governed::Governed;
 use super::probe::{Findings, Probe, Stop};
 use super::report::Sample;
+use super::waiting;
 use crate::catalog::checks::{Begin, begins};
 use crate::catalog::discovery::{TupleOfSpec, has_lookup_index};
 use crate::catalog::live_file::LiveFile;
@@ -22,6 +24,7 @@ use crate::policy::Policy;
 use crate::sweep::evidence::Evidence;
 use crate::sweep::lookup::Lookup;
 use crate::sweep::sorter::Sorter;
+use crate::sweep::waiting::{WaitReason, Waiting};
 use crate::window::{Judge, Retention, SpecBook, Verdict};
 
 /// So many files are asked for their beginning at once.
@@ -87,6 +90,8 @@ struct Hunt<'a> {
     /// What was known a grace ago.
     book_then: SpecBook,
     then: UtcInstant,
+    /// What passes could not end, and have noted.
+    waiting: HashSet<TupleOfSpec>,
 }
 
 impl<'a> Hunt<'a> {
@@ -106,7 +111,11 @@ impl<'a> Hunt<'a> {
             Judge::new(book, Retention { source_field_id: policy.source_field_id, keep, now })
         };
         let (judge_now, judge_then) = (judge(&book, scene.now), judge(&book_then, then));
-        Ok(Hunt { scene, table, judge_now, judge_then, book, book_then, then })
+        // What the evidence keeps is weighed here anew.
+        let is_hindered = |waiting: &Waiting| !matches!(waiting.reason, WaitReason::Evidence(_));
+        let (noted, _) = waiting::noted(probe, scene, table).await?;
+        let waiting = noted.iter().filter(|one| is_hindered(one)).map(Waiting::key).collect();
+        Ok(Hunt { scene, table, judge_now, judge_then, book, book_then, then, waiting })
     }
 
     /// A small table is read. Of a larger one the texts that had expired are looked up, as a pass
@@ -196,6 +205,7 @@ impl<'a> Hunt<'a> {
         let expired: Vec<_> = files
             .into_iter()
             .filter(|file| is_expired(&self.judge_then, file) && is_expired(&self.judge_now, file))
+            .filter(|file| tuple_of(file).is_none_or(|tuple| !self.waiting.contains(&tuple)))
             .collect();
         let floor_time = self.scene.state.floor_time.map(UtcInstant::from);
         let mut there = Vec::new();

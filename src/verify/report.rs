@@ -13,7 +13,7 @@ pub const SAMPLES: usize = 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
-    /// No live file is overdue under a policy that is enforced.
+    /// No live file is overdue under a policy that is enforced, but for those of waiting partitions.
     OverdueFiles,
     /// No live deletion vector is on a file that a drop of ours ended.
     VectorsOfDroppedFiles,
@@ -30,6 +30,9 @@ pub enum Check {
     /// Files of governed tables that nobody can date, that can be read in two ways, or that their
     /// policy does not cover. Only told.
     UndatedFiles,
+    /// Partitions that have expired and wait, as passes have noted it: the database refuses them, they
+    /// are too large, busy, or kept for their evidence. Only told.
+    WaitingPartitions,
     /// No lease of ours on files is stale.
     Leases,
     /// No policy was left behind on a table whose place another one took that has none.
@@ -38,7 +41,7 @@ pub enum Check {
 
 impl Check {
     /// All of them.
-    pub const ALL: [Check; 10] = [
+    pub const ALL: [Check; 11] = [
         Self::OverdueFiles,
         Self::VectorsOfDroppedFiles,
         Self::DropHistory,
@@ -47,6 +50,7 @@ impl Check {
         Self::Receipts,
         Self::PolicyFields,
         Self::UndatedFiles,
+        Self::WaitingPartitions,
         Self::Leases,
         Self::ReplacedTables,
     ];
@@ -62,6 +66,7 @@ impl Check {
             Self::Receipts => "receipts",
             Self::PolicyFields => "policy_fields",
             Self::UndatedFiles => "undated_files",
+            Self::WaitingPartitions => "waiting_partitions",
             Self::Leases => "leases",
             Self::ReplacedTables => "replaced_tables",
         }
@@ -159,7 +164,7 @@ impl CheckReport {
     pub(super) fn of(check: Check, findings: Findings, stopped: Option<String>) -> Self {
         let Findings { count, samples, notes, gaps } = findings;
         let complete = stopped.is_none() && gaps.is_empty();
-        let only_tells = check == Check::UndatedFiles;
+        let only_tells = matches!(check, Check::UndatedFiles | Check::WaitingPartitions);
         let status = match (count > 0, complete) {
             (true, _) if !only_tells => Status::Violated,
             (_, false) => Status::Incomplete,
@@ -201,6 +206,7 @@ mod tests {
             (Check::UndatedFiles, 0, 0, None, Status::Ok, true),
             (Check::UndatedFiles, 2, 0, None, Status::Information, true),
             (Check::UndatedFiles, 2, 0, out(), Status::Incomplete, false),
+            (Check::WaitingPartitions, 2, 0, None, Status::Information, true),
         ];
         for (check, count, gaps, stopped, status, complete) in table {
             let report = CheckReport::of(check, found(count, gaps), stopped);

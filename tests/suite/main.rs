@@ -28,4 +28,5 @@ mod standins;
 mod support;
 mod trace;
 mod verify;
+mod waiting;
 mod window_sql;

@@ -14,8 +14,9 @@ use super::{Basis, Cursor, Memory, Reading, Texts};
 use crate::catalog::tables::{Marks, TableIdentity};
 use crate::instant::UtcInstant;
 use crate::sweep::census::Census;
+use crate::sweep::waiting::Remembered;
 
-/// Reads what is remembered for a basis. A cursor counts only if there is one for each of the
+/// Reads what is remembered for a basis, and what waits in the table, which needs none. A cursor counts only if there is one for each of the
 /// specs; of several, what holds for all.
 pub async fn load(
     connection: &mut PgConnection,
@@ -25,7 +26,8 @@ pub async fn load(
 ) -> sqlx::Result<Memory> {
     // Times that no pass can have written are none: an infinite one has no value here.
     let row = sqlx::query!(
-        r#"select case when s.full_pass_at between '0001-01-01' and '9999-12-31'
+        r#"select s.policy_revision = $4 and s.rules = $5 as "is_of_basis!", s.waiting,
+                  case when s.full_pass_at between '0001-01-01' and '9999-12-31'
                     then s.full_pass_at end as full_pass_at,
                   s.reading, s.census,
                   case when s.census_at between '0001-01-01' and '9999-12-31'
@@ -43,8 +45,7 @@ pub async fn load(
                     pg_catalog.jsonb_agg(skipped) as skipped
              from tailrace.sweep_cursor c
              where c.catalog_id = s.catalog_id and c.table_id = s.table_id) as c
-           where s.catalog_id = $1 and s.table_id = $2 and s.table_uuid = $3
-             and s.policy_revision = $4 and s.rules = $5"#,
+           where s.catalog_id = $1 and s.table_id = $2 and s.table_uuid = $3"#,
         table.catalog_id,
         table.table_id,
         basis.table_uuid,
@@ -54,6 +55,10 @@ pub async fn load(
     .fetch_optional(connection)
     .await?;
     let Some(row) = row else { return Ok(Memory::default()) };
+    let waiting = row.waiting.and_then(readable::<Remembered>).unwrap_or_default();
+    if !row.is_of_basis {
+        return Ok(Memory { waiting, ..Memory::default() });
+    }
     let covered = row.specs.unwrap_or_default();
     let marks = row
         .files_below
@@ -75,7 +80,25 @@ pub async fn load(
         full_pass_at: row.full_pass_at.map(UtcInstant::from),
         reading: row.reading.and_then(readable::<Reading>),
         census: row.census.and_then(readable::<Census>).zip(row.census_at.map(UtcInstant::from)),
+        waiting,
     })
+}
+
+/// What waits in a table as passes remember it; `None` where no pass has remembered anything of it.
+pub async fn waiting(
+    connection: &mut PgConnection,
+    table: &TableIdentity,
+) -> sqlx::Result<Option<Remembered>> {
+    let row = sqlx::query_scalar!(
+        r#"select waiting from tailrace.sweep_state
+           where catalog_id = $1 and table_id = $2 and table_uuid = $3"#,
+        table.catalog_id,
+        table.table_id,
+        table.table_uuid
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.flatten().and_then(readable::<Remembered>))
 }
 
 /// What the last finished reading of the table counted under this policy, and when.
@@ -130,13 +153,13 @@ pub async fn save(
     sqlx::query!(
         r#"with state as (
              insert into tailrace.sweep_state as s (catalog_id, table_id, table_uuid,
-                 policy_revision, rules, full_pass_at, reading, census, census_at)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                 policy_revision, rules, full_pass_at, reading, census, census_at, waiting)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $15)
              on conflict (catalog_id, table_id) do update
              set table_uuid = excluded.table_uuid, policy_revision = excluded.policy_revision,
                  rules = excluded.rules, full_pass_at = excluded.full_pass_at,
                  reading = excluded.reading, census = excluded.census,
-                 census_at = excluded.census_at
+                 census_at = excluded.census_at, waiting = excluded.waiting
            ),
            others as (
              delete from tailrace.sweep_cursor
@@ -163,6 +186,7 @@ pub async fn save(
         cursor.map(|(cursor, _)| cursor.marks.through_snapshot),
         cursor.map(|(_, through)| through),
         cursor.and_then(|(cursor, _)| json(serde_json::to_value(&cursor.skipped))),
+        json(serde_json::to_value(&memory.waiting)),
     )
     .execute(connection)
     .await?;

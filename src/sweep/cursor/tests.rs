@@ -76,6 +76,7 @@ fn a_full_pass_without_a_cursor_and_when_it_is_due() {
             full_pass_at,
             reading: has_reading.then(|| reading(marks(5, 5), CUTOFF)),
             census: None,
+            ..Memory::default()
         };
         let expected = if is_full { Way::Full } else { Way::Incremental(some.clone()) };
         assert_eq!(

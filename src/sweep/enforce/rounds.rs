@@ -1,5 +1,6 @@
 //! Rounds: what was found is dropped before more is looked for.
 
+use super::wait::Asked;
 use super::{Enforcement, Reached};
 use crate::catalog::live_file::LiveFile;
 use crate::catalog::tables::TableIdentity;
@@ -11,6 +12,7 @@ use crate::sweep::lookup::Candidate;
 use crate::sweep::plan::{ExpiredTuple, NOT_PARQUET};
 use crate::sweep::round::{Ended, Round};
 use crate::sweep::sorter::Sorter;
+use crate::sweep::waiting::WaitReason;
 
 impl Enforcement<'_> {
     /// Looks texts up, oldest first, with the files of ids from `from_id` on, and drops what it
@@ -98,6 +100,7 @@ impl Enforcement<'_> {
             if let Some((key_index, text)) = kept.tuple.lead_text() {
                 self.stayed.note(key_index, text.to_owned(), kept.tuple.range_end);
             }
+            self.waits(&kept.tuple, WaitReason::Evidence(kept.reason), kept.leaves_at);
             self.withheld.insert(kept.tuple.tuple.clone(), kept);
         }
     }
@@ -118,19 +121,20 @@ impl Enforcement<'_> {
         let examined = self.evidence.examine(session.connection(), tuples, is_whole).await?;
         self.note_writers(session.connection()).await?;
         self.withhold(examined.withheld);
-        let tuples = examined.expired;
+        let Asked { tuples, alone_from } = self.asked_for(examined.expired);
         if tuples.is_empty() {
             return Ok(Reached::All);
         }
         self.tell_newer(&tuples);
         let late = Some(self.evidence.late_rule());
-        let round = Round { tuples, found_below: self.marks.files_below, late };
+        let round = Round { tuples, alone_from, found_below: self.marks.files_below, late };
         let end = self.work.run(session, &round).await;
         for expired in end.kept.iter().filter_map(|at| round.tuples.get(*at)) {
             if let Some((key_index, text)) = expired.lead_text() {
                 self.stayed.note(key_index, text.to_owned(), expired.range_end);
             }
         }
+        self.note_end(&round, &end);
         Ok(match end.ended {
             Ended::AllTried => Reached::All,
             Ended::OutOfTime | Ended::Stopped | Ended::GaveUp => Reached::Until(None),

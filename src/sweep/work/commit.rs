@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{AUTHOR, Work};
 use crate::backoff::Backoff;
 use crate::catalog::deadline::within;
-use crate::catalog::failure::{Failure, in_words};
+use crate::catalog::failure::{Failure, in_words, said, with_row};
 use crate::catalog::removals::undrained;
 use crate::catalog::tail::history;
 use crate::drop::commit::per_tuple;
@@ -16,7 +16,7 @@ use crate::policy::Policy;
 use crate::sweep::lease::LeasedSession;
 use crate::sweep::plan::ExpiredTuple;
 use crate::sweep::report::{Outcome, milliseconds};
-use crate::sweep::round::{Ended, Round};
+use crate::sweep::round::{Ended, Round, Stays};
 
 use super::line::Found;
 
@@ -56,20 +56,22 @@ pub enum Step {
     Done,
     /// It failed, with its error noted; another batch may fare better.
     Failed,
+    /// The server refuses it for its content: what it said, and the same with what it said of the row.
+    Unfit { key: String, words: String },
     /// The server cancelled it for its length, after a hold of so many milliseconds.
     Cancelled { hold: f64 },
     /// No further commit can start now, for a reason that is noted.
     End(Ended),
 }
 
-/// What the database said, with its SQLSTATE.
-pub fn said(error: &sqlx::Error) -> String {
-    match error {
-        sqlx::Error::Database(database) => {
-            let code = database.code().unwrap_or_default();
-            format!("the database says: {} (SQLSTATE {code})", database.message())
+/// The tuples, as a message names them.
+pub fn named(tuples: &[&ExpiredTuple]) -> String {
+    match tuples {
+        [] => String::new(),
+        [one] => format!("partition {}", one.display),
+        [first, .., last] => {
+            format!("{} partitions, {} to {}", tuples.len(), first.display, last.display)
         }
-        other => other.to_string(),
     }
 }
 
@@ -183,6 +185,9 @@ impl Work<'_> {
             DropError::Database(error) => match Failure::of(error) {
                 Failure::ConnectionLost => true,
                 Failure::TryAgain => false,
+                Failure::Content => {
+                    return Some(Step::Unfit { key: said(error), words: with_row(error) });
+                }
                 _ => return Some(self.fail(said(error))),
             },
         };
@@ -236,14 +241,8 @@ impl Work<'_> {
     /// What the snapshot says of itself.
     fn message(&self, tuples: &[&ExpiredTuple]) -> String {
         let Policy { field, keep, .. } = self.policy;
-        let span = match tuples {
-            [] => String::new(),
-            [one] => format!("partition {}", one.display),
-            [first, .., last] => {
-                format!("{} partitions, {} to {}", tuples.len(), first.display, last.display)
-            }
-        };
-        format!("partition retention: {field} keep {keep}, cutoff {}; {span}", self.cutoff)
+        let (cutoff, span) = (self.cutoff, named(tuples));
+        format!("partition retention: {field} keep {keep}, cutoff {cutoff}; {span}")
     }
 
     /// Takes note of what became of a commit; `times` are wait and hold in milliseconds.
@@ -259,8 +258,8 @@ impl Work<'_> {
         self.tell_busy(&busy, chosen);
         for (number, at) in chosen.tuples.iter().enumerate() {
             if busy.contains(&number) {
-                self.left_busy.insert(*at);
-            } else if !chosen.is_piece && !self.left_busy.contains(at) {
+                self.why.insert(*at, Stays::Busy);
+            } else if !chosen.is_piece && !self.why.contains_key(at) {
                 self.kept.remove(at);
             }
         }

@@ -1,5 +1,6 @@
 //! In which order the commits of a round are made. Pure.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -42,45 +43,96 @@ pub enum Job {
     Oversize(usize),
 }
 
+/// When a task's turn comes; the earlier first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Turn {
+    /// It was never tried.
+    Fresh,
+    /// It is a half of what failed for its content.
+    Half,
+    /// A tuple that failed alone in an earlier pass.
+    Alone,
+    /// It was cancelled for its length, and waits until then.
+    Due(Instant),
+}
+
 /// A job with its past.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
     /// What is to be done.
     pub job: Job,
+    /// When.
+    pub turn: Turn,
     /// How often it was cancelled for its length.
     pub cancelled: u32,
-    /// When it may be tried again.
-    pub not_before: Option<Instant>,
+    /// How often what it was part of was halved.
+    pub halvings: u32,
 }
 
 /// The tasks of a round that are still to be done.
 #[derive(Debug, Clone)]
 pub struct Line {
     tasks: VecDeque<Task>,
+    /// Commits of several tuples that failed for their content, with their halvings.
+    to_halve: Vec<(u32, Vec<usize>)>,
 }
 
 impl Line {
-    /// The batches in their order.
-    pub fn new(batches: Vec<Batch>) -> Self {
-        let job = |batch| match batch {
-            Batch::Whole(tuples) => Job::Whole(tuples),
-            Batch::Split(tuple) => Job::Split { tuple, left: None },
-            Batch::Oversize(tuple) => Job::Oversize(tuple),
+    /// The batches in their order, then those that are known to fail, each of one tuple.
+    pub fn new(batches: Vec<Batch>, alone: Vec<Batch>) -> Self {
+        let task = |batch, turn| {
+            let job = match batch {
+                Batch::Whole(tuples) => Job::Whole(tuples),
+                Batch::Split(tuple) => Job::Split { tuple, left: None },
+                Batch::Oversize(tuple) => Job::Oversize(tuple),
+            };
+            Task { job, turn, cancelled: 0, halvings: 0 }
         };
-        let task = |batch| Task { job: job(batch), cancelled: 0, not_before: None };
-        Line { tasks: batches.into_iter().map(task).collect() }
+        let fresh = batches.into_iter().map(|batch| task(batch, Turn::Fresh));
+        let alone = alone.into_iter().map(|batch| task(batch, Turn::Alone));
+        Line { tasks: fresh.chain(alone).collect(), to_halve: Vec::new() }
     }
 
-    /// Takes the next task: those that were never put off in their order, then whichever is
-    /// due first.
+    /// Takes the next task. All that nobody has tried goes before anything is halved. Of two halves
+    /// the older is tried, then the newer, and then what failed of them is halved further before
+    /// anything else is: so a commit that goes through, or a tuple that does not, is met early.
     pub fn next(&mut self) -> Option<Task> {
-        let (at, _) = self.tasks.iter().enumerate().min_by_key(|(_, task)| task.not_before)?;
-        self.tasks.remove(at)
+        let first = self.tasks.iter().enumerate().min_by_key(|(_, task)| task.turn);
+        let first = first.map(|(at, task)| (at, task.turn));
+        if first.is_none_or(|(_, turn)| turn > Turn::Half)
+            && let Some(older) = self.halve()
+        {
+            return Some(older);
+        }
+        self.tasks.remove(first?.0)
+    }
+
+    /// Cuts the oldest of the smallest parts of what failed: its older half, while the newer one is
+    /// next in line.
+    fn halve(&mut self) -> Option<Task> {
+        let parts = self.to_halve.iter().enumerate();
+        let (at, _) =
+            parts.min_by_key(|(_, (halvings, tuples))| (Reverse(*halvings), tuples.first()))?;
+        let (halvings, mut older) = self.to_halve.remove(at);
+        let newer = older.split_off(older.len() / 2);
+        let half = |tuples| Task {
+            job: Job::Whole(tuples),
+            turn: Turn::Half,
+            cancelled: 0,
+            halvings: halvings + 1,
+        };
+        self.tasks.push_back(half(newer));
+        Some(half(older))
     }
 
     /// Puts a task off that was taken.
     pub fn put_at_the_end(&mut self, task: Task) {
         self.tasks.push_back(task);
+    }
+
+    /// Has tuples halved that failed together for their content, after so many halvings.
+    pub fn halve_later(&mut self, tuples: Vec<usize>, halvings: u32) {
+        self.to_halve.push((halvings, tuples));
     }
 }
 
@@ -93,7 +145,7 @@ mod tests {
     #[test]
     fn what_was_put_off_comes_after_the_rest_and_in_the_order_in_which_it_is_due() {
         let now = Instant::now();
-        let mut line = Line::new((0..4).map(|tuple| Batch::Whole(vec![tuple])).collect());
+        let mut line = Line::new((0..4).map(|tuple| Batch::Whole(vec![tuple])).collect(), vec![]);
         let mut order = Vec::new();
         // The first is cancelled with a long pause, the second with a short one.
         let mut pauses = [20, 5].into_iter();
@@ -101,11 +153,59 @@ mod tests {
             let Job::Whole(tuples) = &task.job else { panic!("{task:?}") };
             order.push((tuples[0], task.cancelled));
             if let Some(pause) = pauses.next() {
-                let not_before = Some(now + Duration::from_secs(pause));
-                line.put_at_the_end(Task { cancelled: 1, not_before, ..task });
+                let turn = Turn::Due(now + Duration::from_secs(pause));
+                line.put_at_the_end(Task { cancelled: 1, turn, ..task });
             }
         }
         assert_eq!(order, [(0, 0), (1, 0), (2, 0), (3, 0), (1, 1), (0, 1)]);
+    }
+
+    /// The commits that are tried of batches of so many tuples, as (first tuple, last tuple), where
+    /// those with a tuple of `poison` fail.
+    fn tried(sizes: &[usize], poison: &[usize]) -> Vec<(usize, usize)> {
+        let mut tuples = 0..;
+        let batch = |size: &usize| Batch::Whole(tuples.by_ref().take(*size).collect());
+        let batches = sizes.iter().map(batch).collect();
+        let mut line = Line::new(batches, vec![Batch::Whole(vec![99])]);
+        let mut tried = Vec::new();
+        while let Some(task) = line.next() {
+            let Job::Whole(tuples) = task.job else { panic!("{task:?}") };
+            tried.push((tuples[0], tuples[tuples.len() - 1]));
+            if tuples.len() > 1 && tuples.iter().any(|tuple| poison.contains(tuple)) {
+                line.halve_later(tuples, task.halvings);
+            }
+        }
+        assert_eq!(tried.pop(), Some((99, 99)), "what is known to fail comes last");
+        tried
+    }
+
+    #[test]
+    fn what_fails_is_halved_after_all_that_nobody_has_tried() {
+        assert_eq!(tried(&[2, 2], &[]), [(0, 1), (2, 3)]);
+        assert_eq!(tried(&[2, 2, 2], &[0]), [(0, 1), (2, 3), (4, 5), (0, 0), (1, 1)]);
+        let two_batches = [(0, 2), (3, 5), (0, 0), (1, 2), (3, 3), (4, 5), (4, 4), (5, 5)];
+        assert_eq!(tried(&[3, 3], &[0, 4]), two_batches);
+    }
+
+    #[test]
+    fn of_two_halves_the_older_is_tried_then_the_newer_then_what_failed_of_them() {
+        let both_ends = [
+            (0, 7),
+            (0, 3),
+            (4, 7),
+            (0, 1),
+            (2, 3),
+            (0, 0),
+            (1, 1),
+            (4, 5),
+            (6, 7),
+            (6, 6),
+            (7, 7),
+        ];
+        assert_eq!(tried(&[8], &[0, 7]), both_ends);
+        let everything = tried(&[8], &[0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(everything.len(), 15);
+        assert_eq!(everything[..7], [(0, 7), (0, 3), (4, 7), (0, 1), (2, 3), (0, 0), (1, 1)]);
     }
 
     #[test]

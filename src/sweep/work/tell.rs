@@ -22,6 +22,7 @@ impl Work<'_> {
     ) {
         let TableIdentity { catalog, namespace, table, .. } = self.table;
         let counts = receipt.counts;
+        self.unfit.went_through();
         let partitions: Vec<_> = chosen
             .tuples()
             .zip(&receipt.per_tuple)

@@ -1,0 +1,132 @@
+//! What stays although it has expired, noted as a pass meets it.
+
+use super::Enforcement;
+use crate::catalog::tables::TableIdentity;
+use crate::events;
+use crate::instant::UtcInstant;
+use crate::sweep::plan::ExpiredTuple;
+use crate::sweep::round::{Round, RoundEnd, Stays};
+use crate::sweep::waiting::{WaitReason, Waiting};
+
+/// The tuples of a round: those from `alone_from` on are known to fail, and their pause is over.
+pub(super) struct Asked {
+    pub tuples: Vec<ExpiredTuple>,
+    pub alone_from: usize,
+}
+
+impl Enforcement<'_> {
+    /// Leaves out what the server refused of late; it is looked up again by each pass.
+    pub(super) fn asked_for(&mut self, expired: Vec<ExpiredTuple>) -> Asked {
+        let now = self.context.now;
+        let (mut tuples, mut alone) = (Vec::new(), Vec::new());
+        for expired in expired {
+            let Some(poison) = self.waiting.poison(&expired.tuple) else {
+                tuples.push(expired);
+                continue;
+            };
+            if poison.next_look.is_none_or(|next| next <= now) {
+                alone.push(expired);
+                continue;
+            }
+            self.waiting.meet(&expired, now);
+            if let Some((key_index, text)) = expired.lead_text() {
+                self.stayed.note(key_index, text.to_owned(), expired.range_end);
+            }
+        }
+        let alone_from = tuples.len();
+        tuples.append(&mut alone);
+        Asked { tuples, alone_from }
+    }
+
+    /// Notes what became of the tuples of a round.
+    pub(super) fn note_end(&mut self, round: &Round, end: &RoundEnd) {
+        let now = self.context.now;
+        let mut kept = end.kept.iter().peekable();
+        for (at, expired) in round.tuples.iter().enumerate() {
+            if kept.next_if(|kept| **kept == at).is_none() {
+                let poison = self.waiting.went(&expired.tuple);
+                self.tell_released(poison);
+                continue;
+            }
+            let is_known = at >= round.alone_from;
+            match end.why.get(&at) {
+                Some(Stays::Oversize) => self.waits(expired, WaitReason::Oversize, None),
+                Some(Stays::Busy) if !is_known => self.waits(expired, WaitReason::Busy, None),
+                Some(Stays::FailedAlone(error)) if is_known => self.refused(expired, error),
+                Some(Stays::FailedAlone(error)) => {
+                    self.waiting.meet(expired, now);
+                    self.suspects.push((expired.clone(), error.clone()));
+                }
+                // It was not tried to its end, or says nothing new of a tuple that is known to fail.
+                Some(Stays::Busy) | None => self.waiting.meet(expired, now),
+            }
+        }
+        // Others go through, so it is not the table that is at fault; also where they did only after
+        // the tuple had failed.
+        if self.work.went_through() {
+            for (expired, error) in std::mem::take(&mut self.suspects) {
+                self.refused(&expired, &error);
+            }
+        }
+    }
+
+    /// Notes why a tuple stays.
+    pub(super) fn waits(
+        &mut self,
+        expired: &ExpiredTuple,
+        reason: WaitReason,
+        next_look: Option<UtcInstant>,
+    ) {
+        let poison = self.waiting.keep(expired, reason, next_look, self.context.now);
+        self.tell_released(poison);
+    }
+
+    /// Forgets what waited, where this pass has looked up all that had expired and did not meet it. A
+    /// reading that finds expired files itself may have met it in an earlier pass: the pass after
+    /// its end looks up what stayed then.
+    pub(super) fn forget_unmet(&mut self) {
+        if self.has_seen_all {
+            let poisoned = self.waiting.forget_unmet();
+            self.tell_released(poisoned);
+        }
+    }
+
+    fn refused(&mut self, expired: &ExpiredTuple, error: &str) {
+        let TableIdentity { catalog, namespace, table, .. } = self.lookup.table;
+        let told = self.waiting.refuse(expired, error.to_owned(), self.context.now);
+        let Some(Waiting { next_look, files, .. }) = told else { return };
+        tracing::warn!(
+            event = events::TUPLE_POISONED,
+            catalog,
+            namespace,
+            table,
+            partition = expired.display,
+            spec_id = expired.tuple.spec_id,
+            partition_values =
+                serde_json::to_string(&expired.tuple.tuple.values).unwrap_or_default(),
+            files,
+            error,
+            next_look = next_look.map(tracing::field::display),
+            "The server refuses to end the files of a partition, and ends others of the table; it is \
+             tried again by itself, after growing pauses"
+        );
+    }
+
+    fn tell_released(&self, poisoned: impl IntoIterator<Item = Waiting>) {
+        let TableIdentity { catalog, namespace, table, .. } = self.lookup.table;
+        for Waiting { spec_id, tuple, display: partition, since, tries, .. } in poisoned {
+            tracing::info!(
+                event = events::TUPLE_RELEASED,
+                catalog,
+                namespace,
+                table,
+                partition,
+                spec_id,
+                partition_values = serde_json::to_string(&tuple.values).unwrap_or_default(),
+                %since,
+                tries,
+                "A partition that the server refused to end is gone, or stays for another reason"
+            );
+        }
+    }
+}

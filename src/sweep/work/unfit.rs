@@ -1,0 +1,101 @@
+//! Commits that the server refuses for what they hold: a trigger raises, a row breaks a constraint or a
+//! number is out of range.
+//!
+//! Such a commit fails again as it is. It is halved until the tuple is alone that cannot go, after all
+//! that nobody has tried, so that no other tuple waits for it. Whose fault it is can be told only where
+//! other commits of the table go through: then it is that of each tuple that failed alone; else it is
+//! the table's, and says nothing of any tuple.
+
+use std::collections::BTreeMap;
+
+use super::Work;
+use super::commit::named;
+use super::line::{Job, Line, Task};
+use crate::sweep::round::{Round, Stays};
+
+/// So many commits that fail for their content, one after another with none that goes through, and
+/// no further one is tried: each has taken the commit lock for nothing.
+const GIVE_UP_AFTER: usize = 16;
+
+/// Where others go through, a tuple that is found at last is not counted among these: its kind is
+/// bounded by time. But for so many tuples, or a table of nothing else would be worked on for ever.
+const FOUND_AT_MOST: usize = 100;
+
+/// So many different words of the server are told of a table.
+const TOLD: usize = 3;
+
+/// What failed so.
+#[derive(Debug, Default)]
+pub struct Unfit {
+    /// How many commits, since one went through.
+    in_a_row: usize,
+    /// Tuples that failed alone.
+    found: usize,
+    /// By what the server said, without the row: of how few tuples together, and all in words.
+    said: BTreeMap<String, (usize, String)>,
+}
+
+impl Unfit {
+    /// A commit of the table went through.
+    pub fn went_through(&mut self) {
+        self.in_a_row = 0;
+    }
+
+    /// What is to be said where it is the table's fault.
+    pub fn of_table(self) -> impl Iterator<Item = String> {
+        self.said.into_values().map(|(_, words)| words).take(TOLD)
+    }
+}
+
+impl Work<'_> {
+    /// Takes note of a commit that failed for its content: `key` is what the server said, `words` the
+    /// same with what it said of the row.
+    pub(super) fn unfit(
+        &mut self,
+        round: &Round,
+        task: Task,
+        key: String,
+        words: String,
+        line: &mut Line,
+    ) {
+        let tuples = match task.job {
+            Job::Whole(tuples) => tuples,
+            Job::Split { tuple, .. } | Job::Oversize(tuple) => vec![tuple],
+        };
+        if let [alone] = tuples.as_slice() {
+            self.why.insert(*alone, Stays::FailedAlone(words.clone()));
+            // What is known to fail tells nothing of the table.
+            if *alone >= round.alone_from {
+                return;
+            }
+            self.unfit.found += 1;
+        }
+        match tuples.len() == 1 && self.went_through() && self.unfit.found <= FOUND_AT_MOST {
+            true => self.unfit.in_a_row = 0,
+            false => self.unfit.in_a_row += 1,
+        }
+        let which: Vec<_> = tuples.iter().filter_map(|at| round.tuples.get(*at)).collect();
+        let told = (tuples.len(), format!("{}: {words}", named(&which)));
+        let said = self.unfit.said.entry(key).or_insert_with(|| told.clone());
+        if told.0 < said.0 {
+            *said = told;
+        }
+        if tuples.len() > 1 {
+            line.halve_later(tuples, task.halvings);
+        }
+    }
+
+    /// Whether too many failed so in a row. Where others went through before, that is said: what was
+    /// not tried to its end is tried by the next pass.
+    pub(super) fn gives_up_unfit(&mut self) -> bool {
+        if self.unfit.in_a_row < GIVE_UP_AFTER {
+            return false;
+        }
+        if self.went_through() {
+            let said = std::mem::take(&mut self.unfit.said);
+            self.errors.push(format!("{GIVE_UP_AFTER} commits failed in a row for what they hold"));
+            self.errors.extend(Unfit { said, ..Unfit::default() }.of_table());
+        }
+        true
+    }
+}

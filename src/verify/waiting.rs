@@ -1,0 +1,93 @@
+//! Partitions that have expired and wait, as passes have noted it. That is no violation: each is told
+//! with its reason, and looked at again. A memory that no pass has kept up counts for nothing, so that
+//! it hides no overdue file.
+
+use super::Scene;
+use super::governed::Governed;
+use super::probe::{Findings, Probe, Stop};
+use super::report::Sample;
+use crate::catalog::discovery::TupleOfSpec;
+use crate::catalog::files::{Search, count_files};
+use crate::sweep::cursor::store;
+use crate::sweep::waiting::Waiting;
+
+/// So many tuples are looked up at once.
+const PIECE: usize = 100;
+
+/// What passes have noted of late of a table, and how many more than are remembered.
+pub async fn noted(
+    probe: &mut Probe<'_>,
+    scene: &Scene<'_>,
+    table: &Governed,
+) -> Result<(Vec<Waiting>, usize), Stop> {
+    let remembered = store::waiting(probe.turn().await?, &table.live.identity).await?;
+    let remembered = remembered.unwrap_or_default();
+    let more = remembered.more.values().sum();
+    let mut noted = remembered.tuples;
+    noted.retain(|waiting| waiting.is_current(scene.now, scene.settings.grace));
+    Ok((noted, more))
+}
+
+/// Tells those that still have live files.
+pub async fn check(
+    probe: &mut Probe<'_>,
+    scene: &Scene<'_>,
+    findings: &mut Findings,
+) -> Result<(), Stop> {
+    for table in scene.governed()?.filter(|table| table.enforced().is_some()) {
+        let (noted, more) = noted(probe, scene, table).await?;
+        let name = scene.name(table.live.identity.table_id);
+        for waiting in noted.chunks(PIECE) {
+            for (at, files) in live(probe, table, waiting).await? {
+                let Some(waiting) = waiting.get(at) else { continue };
+                findings.add(sample(&name, waiting, files));
+            }
+        }
+        if more > 0 {
+            findings.notes.push(format!("{name} has {more} more that are not remembered singly"));
+        }
+    }
+    Ok(())
+}
+
+/// Those of the tuples that have live files, with how many.
+async fn live(
+    probe: &mut Probe<'_>,
+    table: &Governed,
+    waiting: &[Waiting],
+) -> Result<Vec<(usize, i64)>, Stop> {
+    let identity = &table.live.identity;
+    let tuples: Vec<TupleOfSpec> = waiting.iter().map(Waiting::key).collect();
+    // What expired has a value at the key of a time field, and that one is enough to find it.
+    let first = |tuple: &TupleOfSpec| tuple.tuple.values.iter().position(Option::is_some);
+    let lead: Vec<usize> = tuples.iter().map(|tuple| first(tuple).unwrap_or_default()).collect();
+    let search = Search {
+        catalog_id: identity.catalog_id,
+        table_id: identity.table_id,
+        tuples: &tuples,
+        lead: &lead,
+        from_id: 0,
+    };
+    let counts = count_files(probe.turn().await?, &search).await?;
+    let of = |(number, counts): (i32, crate::catalog::discovery::Counts)| {
+        Some((usize::try_from(number).ok()?, counts.files))
+    };
+    Ok(counts.into_iter().filter_map(of).collect())
+}
+
+fn sample(table: &str, waiting: &Waiting, files: i64) -> Sample {
+    let Waiting { reason, since, error, next_look, display, .. } = waiting;
+    let mut problem = format!("{reason} since {since}: {files} files");
+    if let Some(error) = error {
+        problem.push_str(&format!("; {error}"));
+    }
+    if let Some(next) = next_look {
+        problem.push_str(&format!("; next look {next}"));
+    }
+    Sample {
+        table: Some(table.to_owned()),
+        partition: Some(display.clone()),
+        problem,
+        ..Sample::default()
+    }
+}

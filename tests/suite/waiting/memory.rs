@@ -1,0 +1,165 @@
+//! The memory of what waits: what it outlives, and what it is told by.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::Value;
+use tailrace::catalog::connect::close;
+use tailrace::explicit::drop_partitions;
+use tailrace::sweep::report::Outcome;
+
+use super::{NOW, Scene};
+use crate::explicit::{drop_of, item, patient, raw};
+use crate::support::program::settings;
+
+/// Another policy makes a full pass, and does not forget what waits, nor since when.
+#[tokio::test]
+async fn it_outlives_another_basis() -> Result<()> {
+    let scene = Scene::days(4).await?;
+    scene.refuse(&[1, 2], "no").await?;
+    scene.sweep_at(NOW).await?;
+    scene.refusals().await?;
+    scene.database.govern(&scene.table, "day(at)", "8d").await?;
+    let report = scene.sweep_at("2026-11-30T12:10:00Z").await?;
+    assert_eq!((report.outcome, report.full), (Outcome::Poisoned, Some(true)));
+    assert_eq!(scene.refusals().await?, 0);
+    for waiting in scene.waiting().await? {
+        assert_eq!(
+            (&waiting["since"], &waiting["seen_at"]),
+            (&NOW.into(), &"2026-11-30T12:10:00Z".into())
+        );
+    }
+    // Under a policy by which nothing has expired nothing waits.
+    scene.database.govern(&scene.table, "day(at)", "7300d").await?;
+    let report = scene.sweep_at("2026-11-30T12:20:00Z").await?;
+    assert_eq!((report.outcome, scene.waiting().await?.len()), (Outcome::NothingToDo, 0));
+    Ok(())
+}
+
+/// A pass whose time is over before it has looked keeps what it did not look at.
+#[tokio::test]
+async fn a_pass_that_looks_at_nothing_keeps_it() -> Result<()> {
+    let scene = Scene::days(4).await?;
+    scene.refuse(&[1, 2], "no").await?;
+    let mut settings = settings();
+    settings.reach.small_table = 0;
+    settings.reach.texts_at_once = 1;
+    scene.sweep_with(&settings, NOW).await?;
+    let before = scene.waits().await?;
+    assert_eq!(before.len(), 2);
+    settings.max_duration = Duration::ZERO;
+    let report = scene.sweep_with(&settings, "2026-11-30T13:00:00Z").await?;
+    assert_eq!(report.outcome, Outcome::Partial);
+    assert_eq!(scene.waits().await?, before);
+    Ok(())
+}
+
+/// A reading that goes on over pieces remembers the list on its way.
+#[tokio::test]
+async fn saves_in_the_middle_of_a_reading_lose_nothing() -> Result<()> {
+    let scene = Scene::days(6).await?;
+    scene.refuse(&[0, 3], "no").await?;
+    let mut settings = settings();
+    (settings.reach.small_table, settings.reach.piece, settings.reach.pieces_remembered) =
+        (0, 1, 1);
+    for max_values in [settings.max_values, 0] {
+        settings.max_values = max_values;
+        scene.database.govern(&scene.table, "day(at)", "9d").await?;
+        scene.sweep_with(&settings, NOW).await?;
+        let days = ["2019-04-14", "2019-04-17"].map(|day| (day.to_owned(), "poisoned".to_owned()));
+        assert_eq!(scene.waits().await?, days);
+    }
+    Ok(())
+}
+
+/// A row that somebody else wrote, or that is of another time, is as good as none.
+#[tokio::test]
+async fn what_cannot_be_read_is_forgotten() -> Result<()> {
+    let scene = Scene::days(4).await?;
+    scene.refuse(&[1], "no").await?;
+    for damage in ["'7'", "'{\"tuples\": [{}]}'", "'null'", "null", "'{\"tuples\": 1}'"] {
+        scene.sweep_at(NOW).await?;
+        scene.database.sql(&format!("update tailrace.sweep_state set waiting = {damage}")).await?;
+        let plan = scene.database.plan_json(NOW).await?;
+        assert_eq!(plan["waiting"], serde_json::json!([]), "{damage}");
+        assert_eq!(plan["expired"].as_array().map(Vec::len), Some(1), "{damage}");
+        let file = tailrace::demo::lake::NewFile::of(["18003"]);
+        scene.table.append(vec![file]).await?;
+        let report = scene.sweep_at(NOW).await?;
+        assert_eq!(report.outcome, Outcome::Poisoned, "{damage}");
+    }
+    Ok(())
+}
+
+/// The log tells it when it is found, when the database says something else, and when it is over.
+#[tokio::test]
+async fn it_is_logged_once_per_change() -> Result<()> {
+    let scene = Scene::days(4).await?;
+    scene.refuse(&[1, 2], "no").await?;
+    let due = "update tailrace.sweep_state set waiting = replace(waiting::text,
+                 '\"next_look\"', '\"was_next_look\"')::jsonb";
+    let args = ["sweep", "--output", "json"];
+    let first = scene.database.ran(&args).await?;
+    assert_eq!(first.code, 3, "{first:?}");
+    let told = |ran: &crate::support::governed::Ran, event: &str| -> Vec<String> {
+        let of = |line: &Value| line["partition"].as_str().unwrap_or_default().to_owned();
+        ran.events(event).iter().map(of).collect()
+    };
+    assert_eq!(told(&first, "tuple_poisoned"), ["2019-04-15", "2019-04-16"]);
+    let event = &first.events("tuple_poisoned")[0];
+    assert_eq!((&event["files"], &event["level"]), (&1.into(), &"WARN".into()), "{event}");
+    assert_eq!((&event["partition_values"], &event["spec_id"]), (&"[\"18001\"]".into(), &1.into()));
+    assert!(event["error"].as_str().is_some_and(|error| error.contains("P0001")), "{event}");
+
+    // Tried again or not, it is no news.
+    for make_due in [false, true] {
+        if make_due {
+            scene.database.sql(due).await?;
+        }
+        let again = scene.database.ran(&args).await?;
+        assert_eq!((again.code, told(&again, "tuple_poisoned").len()), (3, 0), "{make_due}");
+        assert_eq!(again.events("table_failed").len(), 0);
+        assert_eq!(again.events("table_finished")[0]["outcome"], "poisoned");
+    }
+    scene.refuse(&[1, 2], "something else").await?;
+    scene.database.sql(due).await?;
+    let changed = scene.database.ran(&args).await?;
+    assert_eq!(told(&changed, "tuple_poisoned"), ["2019-04-15", "2019-04-16"]);
+
+    // One goes by other hands, one once nothing refuses it.
+    scene.let_go().await?;
+    let mut session = scene.database.tailrace().session().await?;
+    let body = drop_of(vec![item([Some("18001")])]);
+    drop_partitions(&mut session, &raw(), &body, "me", &patient()).await?;
+    close(session).await;
+    let gone = scene.database.ran(&args).await?;
+    assert_eq!(told(&gone, "tuple_released"), ["2019-04-15"]);
+    assert_eq!(gone.code, 3);
+    scene.database.sql(due).await?;
+    let last = scene.database.ran(&args).await?;
+    assert_eq!((told(&last, "tuple_released"), last.code), (vec!["2019-04-16".to_owned()], 0));
+    assert_eq!(scene.waiting().await?.len(), 0);
+    Ok(())
+}
+
+/// An explicit drop that is refused says so; the log has the row, the table and the partitions.
+#[tokio::test]
+async fn an_explicit_drop_that_is_refused_says_what_the_database_said() -> Result<()> {
+    let scene = Scene::days(2).await?;
+    scene.refuse(&[1], "not this one").await?;
+    let args = ["drop", "lake", "events.raw", "--partition", "[\"18001\"]", "--yes"];
+    let ran = scene.database.ran(&args).await?;
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let [failed] = &ran.events("request_failed")[..] else { panic!("{}", ran.err) };
+    assert_eq!((&failed["catalog"], &failed["table"]), (&"lake".into(), &"raw".into()), "{failed}");
+    assert_eq!(failed["partitions"], "[[\"18001\"]]");
+    let error = "the database says: not this one (SQLSTATE P0001); \
+                 in PL/pgSQL function refuse_files() line 4 at RAISE";
+    assert_eq!(failed["error"], error);
+    assert!(
+        ran.err.contains("the database refuses to end these files of table events.raw"),
+        "{ran:?}"
+    );
+    assert_eq!(scene.live().await?, [0, 1]);
+    Ok(())
+}
