@@ -69,16 +69,16 @@ pub async fn run_paced_pass(
     tell_apart(&clock, max_skew);
     let all = catalogs(&mut control).await?;
     let doubtful = doubtful_catalogs(&mut control, &clock, max_skew).await?;
-    if clock.apart(max_skew).is_none() {
-        keep_house(&mut control, settings, now, doubtful, &all).await;
-    }
-    close(control).await;
-
     tracing::info!(
         event = events::PASS_STARTED,
         as_of = %now, catalogs = all.len(),
         "A pass began"
     );
+    if clock.apart(max_skew).is_none() {
+        keep_house(&mut control, settings, now, doubtful, &all).await;
+    }
+    close(control).await;
+
     let epoch = Epoch::default();
     let (began, lock_tries) = (started, 1);
     let context =

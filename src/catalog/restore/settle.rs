@@ -14,7 +14,8 @@
 //! - `clock_memory.trusted_head`: see [`lower_trusted_head`]. The rest is of clocks, not of catalogs.
 //! - `drop_receipt`: a receipt is of its drop, and a replay asks what became of that.
 //! - `source_column_type`: stays. A type too many is one more way to read a value, and keeps.
-//! - `policy`: stays, for it says what somebody wants.
+//! - `policy`: stays, for it says what somebody wants, but for what was learned with it: see
+//!   [`forget_columns`].
 //! - `claimant`, `window_setting`, `installation`: know no ids of a catalog's.
 
 use std::time::Duration;
@@ -84,6 +85,7 @@ pub async fn settle(
     forget_sweeps(&mut transaction, catalog_id).await?;
     let tables = forget_specs(&mut transaction, since).await?;
     revoke_marks_since(&mut transaction, since, &tables, now, window).await?;
+    forget_columns(&mut transaction, since).await?;
     forget_heads(&mut transaction, since).await?;
     transaction.commit().await?;
     Ok(undone)
@@ -240,6 +242,35 @@ async fn revoke_marks_since(
         due,
         now,
         tables
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Policies know their column by its id, which is given out again. The mirror of a property that was
+/// made since is made anew, from the property. A stored policy that was set since, on a column that the
+/// table does not have now, is paused: what gets the column's id next is not what was meant.
+async fn forget_columns(connection: &mut PgConnection, since: Since) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"with mirrors as (
+             delete from tailrace.policy
+             where catalog_id = $1 and source = 'property'
+               and updated_at >= coalesce($2, '-infinity'::timestamptz)
+           )
+           update tailrace.policy p
+           set mode = 'paused', revision = pg_catalog.nextval('tailrace.policy_revision'),
+               updated_by = 'tailrace: the catalog was restored'
+           where p.catalog_id = $1 and p.source = 'stored' and p.mode <> 'paused'::text
+             and p.updated_at >= coalesce($2, '-infinity'::timestamptz)
+             and exists (select from hog_table t
+                         where t.catalog_id = $1 and t.table_id = p.table_id
+                           and t.table_uuid = p.table_uuid)
+             and not exists (select from hog_column c
+                             where c.catalog_id = $1 and c.table_id = p.table_id
+                               and c.field_id = p.source_field_id)"#,
+        since.catalog_id,
+        since.noted_at
     )
     .execute(connection)
     .await?;

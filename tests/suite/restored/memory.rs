@@ -3,12 +3,12 @@
 use anyhow::Result;
 use tailrace::catalog::clock_memory::accept;
 use tailrace::catalog::connect::close;
-use tailrace::demo::lake::{Field, NewFile};
+use tailrace::demo::lake::{Column, Field, NewFile};
 use tailrace::sweep::report::Outcome;
 
 use super::Scene;
 use crate::support::governed::kept;
-use crate::support::program::days_ago;
+use crate::support::program::{days_ago, proven_18000};
 
 const SPECS: &str = "SELECT string_agg(spec_id || ' ' || (fields -> 0 ->> 'transform'), ', '
                                        ORDER BY spec_id, fields -> 0 ->> 'transform')
@@ -137,5 +137,35 @@ async fn an_acceptance_is_of_the_snapshots_that_it_was_given_for() -> Result<()>
     assert_eq!(accept().await?, Some(agreed + 3));
     scene.sweep().await?;
     assert_eq!(scene.database.text(trusted).await?, Some((agreed + 3).to_string()));
+    Ok(())
+}
+
+/// A policy knows its column by its id, which another column gets.
+#[tokio::test]
+async fn a_policy_on_a_column_that_is_no_more_is_paused() -> Result<()> {
+    let scene = Scene::new().await?;
+    scene.sweep().await?;
+    let backup = scene.database.back_up("before").await?;
+    let late = scene.table.add_column(None, Column::new("late", "timestamptz")).await?;
+    scene.table.evolve_spec(&[Field::day("late")]).await?;
+    scene.database.govern(&scene.table, "late", "7d").await?;
+    scene.sweep().await?;
+    scene.database.restore(&backup).await?;
+    scene.sweep().await?;
+    let birth = scene.table.add_column(None, Column::new("birth", "timestamptz")).await?;
+    assert_eq!(late.get("late"), birth.get("birth"));
+    scene.table.evolve_spec(&[Field::day("birth")]).await?;
+    scene.append([9]).await?;
+    assert_eq!(scene.sweep().await?.outcome, Outcome::Paused);
+    // One on a column that was there goes on, though it was set since.
+    scene.database.restore(&backup).await?;
+    scene.sweep().await?;
+    scene.database.govern(&scene.table, "at", "7d").await?;
+    scene.append([0]).await?;
+    scene.sweep().await?;
+    scene.database.restore(&backup).await?;
+    // The lost spec was of another column, so that only statistics prove a value.
+    scene.table.append(vec![proven_18000("at")]).await?;
+    scene.dropping(1).await?;
     Ok(())
 }
