@@ -1,8 +1,8 @@
 //! What an operator should know before trusting it: findings, each with what, why and what to do.
 //!
 //! [`examine()`] reads, each family of findings is a pure function of what was read: [`server`],
-//! [`indexes`], [`rights`], [`creators`], [`clocks`], [`retention`], [`consumers`], [`queue`],
-//! [`policies`], [`passes`], [`waiting`], [`specs`], [`ungoverned`]. Every reading is bounded by an index and by a statement timeout, in
+//! [`indexes`], [`rights`], [`creators`], [`clocks`], [`restores`], [`retention`], [`consumers`],
+//! [`queue`], [`policies`], [`passes`], [`waiting`], [`specs`], [`ungoverned`]. Every reading is bounded by an index and by a statement timeout, in
 //! a session that cannot write; no lock is taken. What cannot be read is a finding of its own.
 
 pub mod clocks;
@@ -15,6 +15,7 @@ pub mod own_role;
 pub mod passes;
 pub mod policies;
 pub mod queue;
+pub mod restores;
 pub mod retention;
 pub mod rights;
 pub mod server;

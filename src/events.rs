@@ -66,6 +66,8 @@ events! {
     warn PURGE_FAILED = "purge_failed";
     /// How far drops have come could not be noted.
     warn TRACE_FAILED = "trace_failed";
+    /// The catalog was restored to an earlier time, and our schema was not.
+    error CATALOG_RESTORED = "catalog_restored";
     /// The catalog does not know drops of ours.
     error DROPS_UNDONE = "drops_undone";
     /// A pass could not go through.

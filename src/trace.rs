@@ -22,6 +22,7 @@ use state::Stage;
 
 use crate::catalog::clock;
 use crate::catalog::discovery::{Counts, TupleOfSpec};
+use crate::catalog::restore::restored;
 use crate::catalog::shape::spec_book;
 use crate::catalog::tables::Catalog;
 use crate::catalog::traces::queue::{files_left, queue};
@@ -89,12 +90,14 @@ async fn read(
         }
     };
     let limit = asked.limit.clamp(1, MOST);
+    let restored = restored(connection, catalog_id).await?;
+    let restored = restored.as_ref();
     let ids = newest(connection, catalog_id, tables.as_deref(), asked.before, limit).await?;
-    let rows = drops(connection, catalog_id, &ids).await?;
+    let rows = drops(connection, catalog_id, restored, &ids).await?;
     let left = rows_left(connection, catalog_id, &rows, &rules, has_index).await?;
     let marks = rows.iter().filter_map(|drop| drop.noted.purged).map(|(_, mark)| mark);
     let queue = queue(connection, catalog_id, marks).await?;
-    let (not_gone, oldest_not_gone) = not_gone(connection, catalog_id).await?;
+    let (not_gone, oldest_not_gone) = not_gone(connection, catalog_id, restored).await?;
     let mut report = TraceReport {
         catalog: catalog.name.clone(),
         as_of: now,
@@ -105,7 +108,7 @@ async fn read(
         not_gone,
         oldest_not_gone,
         drops: Vec::with_capacity(rows.len()),
-        next_before: ids.last().copied().filter(|_| ids.len() as i64 == limit),
+        next_before: rows.last().map(|drop| drop.snapshot_id).filter(|_| ids.len() as i64 >= limit),
     };
     let mut judges = BTreeMap::new();
     for row in rows {
@@ -118,7 +121,7 @@ async fn read(
                 new.insert(Judge::new(&book, nothing))
             }
         };
-        let files_left = left.get(&row.snapshot_id).copied();
+        let files_left = left.get(&row.snapshot_id).copied().filter(|_| !row.is_undone);
         let (stage, held_by) = state::judge(&row, &rules, files_left, &queue, now);
         report.drops.push(DropTrace {
             partitions: partitions(&row, judge),
@@ -156,9 +159,7 @@ async fn rows_left(
     has_index: bool,
 ) -> sqlx::Result<BTreeMap<i64, i64>> {
     let in_question = rows.iter().filter(|drop| {
-        drop.snapshot_id <= rules.floor
-            && drop.noted.purged.is_none()
-            && drop.noted.undone_at.is_none()
+        drop.snapshot_id <= rules.floor && drop.noted.purged.is_none() && !drop.is_undone
     });
     let ids = in_question.map(|drop| (drop.table_id, drop.snapshot_id));
     if has_index {

@@ -215,13 +215,16 @@ pub async fn accept(
 ) -> sqlx::Result<Option<i64>> {
     let head = sqlx::query_scalar!(
         r#"insert into tailrace.clock_memory as m
-             (catalog_id, accepted_by, accept_reason, accept_at, is_accepted_once, trusted_head)
-           select c.catalog_id, $2, $3, pg_catalog.clock_timestamp(), true, c.last_snapshot_id
+             (catalog_id, accepted_by, accept_reason, accept_at, is_accepted_once, trusted_head,
+              trusted_time)
+           select c.catalog_id, $2, $3, pg_catalog.clock_timestamp(), true, c.last_snapshot_id,
+                  (select s.snapshot_time from hog_snapshot s
+                   where s.catalog_id = $1 and s.snapshot_id = c.last_snapshot_id)
            from hog_catalog c where c.catalog_id = $1
            on conflict (catalog_id) do update
            set accepted_by = excluded.accepted_by, accept_reason = excluded.accept_reason,
                accept_at = excluded.accept_at, is_accepted_once = true,
-               trusted_head = excluded.trusted_head
+               trusted_head = excluded.trusted_head, trusted_time = excluded.trusted_time
            returning m.trusted_head"#,
         catalog_id,
         by,

@@ -21,6 +21,9 @@ pub struct UnderLock {
     pub stored_revision: Option<i64>,
     /// The revision of the property's mirror, `None` where there is none or it is not followed.
     pub property_revision: Option<i64>,
+    /// The newest head that a pass noted is not in the catalog as it was: the catalog was restored
+    /// since, and ids of files that were found before may be those of other files.
+    pub is_restored: bool,
 }
 
 /// The bounds of a hold, enforced by the server from here on: no row lock is waited for longer
@@ -78,6 +81,16 @@ async fn run_or_prepare(
                   (select revision from policies where source = 'stored') as stored_revision,
                   (select revision from policies where source = 'property' and problem is null)
                     as property_revision,
+                  exists (
+                    select from (select snapshot_id, snapshot_time from tailrace.noted_head
+                                 where catalog_id = $1
+                                 order by snapshot_id desc limit 1) as newest
+                    where newest.snapshot_id >= c.earliest_snapshot_id
+                      and not exists (select from hog_snapshot s
+                                      where s.catalog_id = $1
+                                        and s.snapshot_id = newest.snapshot_id
+                                        and s.snapshot_time = newest.snapshot_time offset 0))
+                    as "is_restored!",
                   pg_catalog.set_config('lock_timeout', $3::bigint::text, true) as "lock_timeout",
                   pg_catalog.set_config('statement_timeout', $4::bigint::text, true)
                     as "statement_timeout"
@@ -114,5 +127,6 @@ async fn run_or_prepare(
         property: row.property.filter(|value| !value.is_null()),
         stored_revision: row.stored_revision,
         property_revision: row.property_revision,
+        is_restored: row.is_restored,
     }))
 }

@@ -45,6 +45,7 @@ pub mod marks;
 pub mod purge;
 pub mod receipts;
 pub mod removals;
+pub mod restore;
 pub mod sample;
 pub mod shape;
 pub mod tables;

@@ -11,10 +11,10 @@ const BATCH: i64 = 1_000;
 const BATCHES: usize = 20;
 
 /// Purges, of all catalogs but these, rows that name a table or a catalog which is gone, drops that are gone (or undone) for
-/// longer than `history_keep`, and receipts older than `receipt_keep`.
+/// longer than `history_keep`, heads noted of catalogs that are gone, and receipts older than `receipt_keep`.
 ///
 /// A drop stays in the history, however old, until it is gone: so it can be told of any data that
-/// is still somewhere. Of a catalog that is no more nothing will ever be told, and age alone counts.
+/// is still somewhere; and while a receipt names it, for a replay tells whether it was undone. Of a catalog that is no more nothing will ever be told, and age alone counts.
 /// After a refused clock the age counts from when it was accepted again: what was noted before may bear
 /// any date, and is at least as old as that.
 /// Which catalogs have a history is asked of its key in steps, for it may be long.
@@ -72,9 +72,10 @@ pub async fn purge(
     .await?;
     sqlx::query!(
         r#"delete from tailrace.drop_history h
-           where coalesce(gone_seen_at, undone_seen_at)
+           where coalesce(undone_seen_at, gone_seen_at)
                  < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1)
              and catalog_id <> all ($2::bigint[])
+             and not exists (select from tailrace.drop_receipt r where r.drop_id = h.drop_id)
              and not exists (
                select from tailrace.clock_memory m
                where m.catalog_id = h.catalog_id and m.epoch > 0::bigint
@@ -100,6 +101,16 @@ pub async fn purge(
                                      where c.catalog_id = k.catalog_id)))
              and catalog_id <> all ($2::bigint[])
              and dropped_at < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1)"#,
+        history_keep.as_secs_f64(),
+        but
+    )
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query!(
+        r#"delete from tailrace.noted_head h
+           where not exists (select from hog_catalog c where c.catalog_id = h.catalog_id)
+             and catalog_id <> all ($2::bigint[])
+             and noted_at < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1)"#,
         history_keep.as_secs_f64(),
         but
     )

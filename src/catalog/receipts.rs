@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::discovery::{Counts, TupleOfSpec};
 use super::history::PartitionRow;
 use super::inventory::owners::server_has_table;
+use super::restore::{compared_after, restored, undone};
 
 /// A tuple as it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -36,6 +37,8 @@ pub struct ReceiptRow {
     pub counts: Counts,
     /// What each tuple gave; those that gave nothing are left out.
     pub ended: Vec<(TupleOfSpec, Counts)>,
+    /// A restore of the catalog took the drop back, noted or not.
+    pub is_undone: bool,
 }
 
 /// A receipt to be written.
@@ -59,7 +62,12 @@ pub struct NewReceipt<'a> {
     pub drop_id: Option<Uuid>,
 }
 
-/// Finds a receipt.
+/// Finds a receipt, and what became of its drop by the catalog of this moment: a replay does not wait
+/// for a pass to note that.
+///
+/// A committed receipt without a drop is of one that was purged from the history before receipts kept
+/// them: all that tells of it then is its snapshot, and where the catalog was restored to before that, it
+/// is undone.
 pub async fn find(
     connection: &mut PgConnection,
     catalog_id: i64,
@@ -68,14 +76,19 @@ pub async fn find(
     let row = sqlx::query!(
         r#"select fingerprint, default_spec_id, request as "request: Json<Vec<RequestedTuple>>",
                   snapshot_id, schema_version, committed, files_ended, delete_files_ended,
-                  records, bytes, ended as "ended: Json<Vec<PartitionRow>>"
+                  records, bytes, ended as "ended: Json<Vec<PartitionRow>>", drop_id
            from tailrace.drop_receipt where catalog_id = $1 and idempotency_key = $2"#,
         catalog_id,
         idempotency_key
     )
-    .fetch_optional(connection)
+    .fetch_optional(&mut *connection)
     .await?;
-    Ok(row.map(|row| ReceiptRow {
+    let Some(row) = row else { return Ok(None) };
+    let is_undone = match row.committed {
+        true => is_undone(connection, catalog_id, row.drop_id, row.snapshot_id).await?,
+        false => false,
+    };
+    Ok(Some(ReceiptRow {
         fingerprint: row.fingerprint,
         default_spec_id: row.default_spec_id,
         request: row.request.map(|request| request.0),
@@ -89,7 +102,24 @@ pub async fn find(
             bytes: row.bytes,
         },
         ended: row.ended.0.into_iter().filter_map(PartitionRow::into_tuple).collect(),
+        is_undone,
     }))
+}
+
+async fn is_undone(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    drop_id: Option<Uuid>,
+    snapshot_id: i64,
+) -> sqlx::Result<bool> {
+    let restored = restored(connection, catalog_id).await?;
+    match drop_id {
+        Some(drop_id) => {
+            let undone = undone(connection, catalog_id, restored.as_ref(), &[drop_id]).await?;
+            Ok(undone.contains(&drop_id))
+        }
+        None => Ok(snapshot_id > compared_after(restored.as_ref())),
+    }
 }
 
 /// Writes a receipt, in the transaction of its drop and under the commit lock. What the drop gave
@@ -122,10 +152,11 @@ async fn write_or_prepare(
     let statement = sqlx::query!(
         r#"insert into tailrace.drop_receipt (catalog_id, idempotency_key, fingerprint,
                default_spec_id, request, snapshot_id, schema_version, committed, files_ended,
-               delete_files_ended, records, bytes, ended)
+               delete_files_ended, records, bytes, ended, drop_id)
            select $1, $2, $3, $4, $5, coalesce(h.snapshot_id, $6), $7, h.snapshot_id is not null,
                   coalesce(h.files_ended, 0), coalesce(h.delete_files_ended, 0),
-                  coalesce(h.records, 0), coalesce(h.bytes, 0), coalesce(h.partitions, '[]')
+                  coalesce(h.records, 0), coalesce(h.bytes, 0), coalesce(h.partitions, '[]'),
+                  h.drop_id
            from (select) as always
            left join tailrace.drop_history h on h.drop_id = $8"#,
         new.catalog_id,

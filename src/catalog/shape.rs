@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use sqlx::PgConnection;
 
+use super::restore::restored;
 use crate::instant::UtcInstant;
 use crate::window::evidence::Mark;
 use crate::window::{SpecBook, SpecField, SpecPast};
@@ -243,12 +244,16 @@ pub async fn spec_book(
 /// All tables that are not dropped, not only those with a policy: a policy that is set later must know
 /// the specs that the server has deleted by then. `seen_at` is noted as the time at which a new spec was
 /// seen: not before it was there. `None` leaves that to the next pass: only a pass knows whether the clock
-/// is acted by.
+/// is acted by. Of a catalog that was restored, nothing is copied before a pass has settled that
+/// ([`super::restore`]): an id of a spec may be that of another copy, and would be disputed for ever.
 pub async fn copy_specs(
     connection: &mut PgConnection,
     catalog_id: i64,
     seen_at: Option<UtcInstant>,
 ) -> sqlx::Result<()> {
+    if seen_at.is_none() && restored(connection, catalog_id).await?.is_some() {
+        return Ok(());
+    }
     sqlx::query!(
         r#"insert into tailrace.spec_copy (catalog_id, table_id, spec_id, fields, begin_snapshot,
                                            copied_at, clock_epoch)

@@ -17,6 +17,9 @@
 //!   appears at or below the mark afterwards is another drop's, for ours were all there when the
 //!   mark was read. It may delay what is noted, and can never hasten it.
 //!
+//! All of it is true of drops that the catalog knows: of a catalog that was restored, nothing is noted
+//! until that is settled ([`super::restore`]). A foreign snapshot may have the id of an undone drop.
+//!
 //! So the dates are those at which a pass saw it: never early, late by the distance of two passes.
 
 pub mod queue;
@@ -24,6 +27,7 @@ pub mod read;
 pub mod unindexed;
 
 use sqlx::{Connection, PgConnection, Postgres, Transaction};
+use uuid::Uuid;
 
 use crate::instant::UtcInstant;
 
@@ -70,8 +74,8 @@ pub async fn open_catalogs(connection: &mut PgConnection) -> sqlx::Result<Vec<Op
                          where h.catalog_id = c.catalog_id
                            and h.purged_seen_at is null and h.undone_seen_at is null)
               or exists (select from tailrace.drop_history h
-                         where h.catalog_id = c.catalog_id
-                           and h.purged_seen_at is not null and h.gone_seen_at is null)
+                         where h.catalog_id = c.catalog_id and h.purged_seen_at is not null
+                           and h.gone_seen_at is null and h.undone_seen_at is null)
            order by c.catalog_id"#
     )
     .fetch_all(connection)
@@ -92,10 +96,10 @@ pub async fn note_names(connection: &mut PgConnection, catalog_id: i64) -> sqlx:
              where v.catalog_id = h.catalog_id and v.table_id = h.table_id
                and t.table_uuid = h.table_uuid
              order by v.begin_snapshot desc limit 1)
-           from (select snapshot_id, table_name from tailrace.drop_history
+           from (select drop_id, table_name from tailrace.drop_history
                  where catalog_id = $1 and purged_seen_at is null and undone_seen_at is null
                  order by snapshot_id desc limit $2) as newest
-           where h.catalog_id = $1 and h.snapshot_id = newest.snapshot_id
+           where h.drop_id = newest.drop_id
              and newest.table_name is null and h.table_name is null"#,
         catalog_id,
         DROPS
@@ -105,46 +109,11 @@ pub async fn note_names(connection: &mut PgConnection, catalog_id: i64) -> sqlx:
     Ok(())
 }
 
-/// Notes drops that the catalog does not know, among the newest [`DROPS`] of which rows may be
-/// left: their snapshot is ahead of the head, or is another's. Returns how many.
-///
-/// So it is after the catalog alone was restored to a time before. The snapshot's id will be used
-/// again, and the rows that end in it then are not the drop's.
-///
-/// Each snapshot is looked up by itself: without `offset 0` the planner would rather read all
-/// changes of the catalog into a table of its own.
-pub async fn note_undone(
-    connection: &mut PgConnection,
-    catalog_id: i64,
-    now: UtcInstant,
-) -> sqlx::Result<u64> {
-    let noted = sqlx::query!(
-        r#"update tailrace.drop_history h set undone_seen_at = $3
-           from (select k.snapshot_id from (
-                   select snapshot_id, table_id from tailrace.drop_history
-                   where catalog_id = $1 and purged_seen_at is null and undone_seen_at is null
-                   order by snapshot_id desc limit $2) as k
-                 join hog_catalog c on c.catalog_id = $1
-                 where k.snapshot_id > c.last_snapshot_id
-                    or (k.snapshot_id >= c.earliest_snapshot_id
-                        and not exists (select from hog_snapshot_change x
-                                        where x.catalog_id = $1 and x.object_id = k.table_id
-                                          and x.kind = 'table_deleted_from'
-                                          and x.snapshot_id = k.snapshot_id offset 0))) as unknown
-           where h.catalog_id = $1 and h.snapshot_id = unknown.snapshot_id
-             and h.purged_seen_at is null and h.undone_seen_at is null"#,
-        catalog_id,
-        DROPS,
-        now.to_chrono()
-    )
-    .execute(connection)
-    .await?;
-    Ok(noted.rows_affected())
-}
-
 /// A drop that the floor has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passed {
+    /// Which.
+    pub drop_id: Uuid,
     /// Its snapshot.
     pub snapshot_id: i64,
     /// Its table.
@@ -158,7 +127,7 @@ pub async fn passed(
 ) -> sqlx::Result<Vec<Passed>> {
     sqlx::query_as!(
         Passed,
-        r#"select snapshot_id, table_id from tailrace.drop_history
+        r#"select drop_id, snapshot_id, table_id from tailrace.drop_history
            where catalog_id = $1 and snapshot_id <= $2
              and purged_seen_at is null and undone_seen_at is null
            order by snapshot_id limit $3"#,
@@ -196,7 +165,7 @@ pub async fn without_rows(
 pub async fn note_purged(
     connection: &mut PgConnection,
     catalog_id: i64,
-    snapshot_ids: &[i64],
+    drop_ids: &[Uuid],
     now: UtcInstant,
 ) -> sqlx::Result<()> {
     sqlx::query!(
@@ -205,10 +174,10 @@ pub async fn note_purged(
              select removal_id from hog_file_removal
              where catalog_id = $1 and drained_at is null
              order by removal_id desc limit 1), 0)
-           where catalog_id = $1 and snapshot_id = any ($2)
+           where drop_id = any ($2) and catalog_id = $1
              and purged_seen_at is null and undone_seen_at is null"#,
         catalog_id,
-        snapshot_ids,
+        drop_ids,
         now.to_chrono()
     )
     .execute(connection)
@@ -225,15 +194,16 @@ pub async fn note_gone(
 ) -> sqlx::Result<()> {
     sqlx::query!(
         r#"update tailrace.drop_history h set gone_seen_at = $3
-           from (select snapshot_id from tailrace.drop_history
+           from (select drop_id from tailrace.drop_history
                  where catalog_id = $1 and purged_seen_at is not null and gone_seen_at is null
+                   and undone_seen_at is null
                    and last_removal_id < coalesce((
                      select removal_id from hog_file_removal
                      where catalog_id = $1 and drained_at is null
                      order by removal_id limit 1), 9223372036854775807)
                  order by last_removal_id limit $2) as gone
-           where h.catalog_id = $1 and h.snapshot_id = gone.snapshot_id
-             and h.gone_seen_at is null"#,
+           where h.drop_id = gone.drop_id and h.gone_seen_at is null
+             and h.undone_seen_at is null"#,
         catalog_id,
         DROPS * 10,
         now.to_chrono()

@@ -126,6 +126,13 @@ async fn drop_or_ask(
         }
         Output::Text => write!(out, "{}", text(&answer, headline(&answer, args.dry_run)))?,
     }
+    if answer.undone {
+        eprintln!(
+            "tailrace: the catalog was restored to a time before this drop, and its data may be live \
+             again: drop it with a fresh idempotency key"
+        );
+        return Ok(FAILED);
+    }
     Ok(DONE)
 }
 
@@ -187,6 +194,9 @@ pub(super) fn confirmed(question: &str) -> anyhow::Result<bool> {
 fn headline(answer: &DropAnswer, dry_run: bool) -> &'static str {
     match (dry_run, answer.replayed, answer.committed) {
         (true, ..) => "would go",
+        _ if answer.undone => {
+            "went with an earlier request of this key, and was undone by a restore"
+        }
         (_, true, _) => "went with an earlier request of this key",
         (_, _, true) => "went",
         (_, _, false) => "nothing matched",

@@ -9,14 +9,16 @@ use super::server;
 use super::ungoverned::{self, Reading};
 use super::{
     Finding, Level, Report, clocks, consumers, creators, indexes, passes, policies, queue,
-    retention, rights, specs, waiting,
+    restores, retention, rights, specs, waiting,
 };
+use crate::catalog::checks::drops::noted_undone;
 use crate::catalog::clock;
 use crate::catalog::connect::{Access, Database, close};
 use crate::catalog::failure::{Failure, in_words, is_away};
 use crate::catalog::inventory::consumers::slowest;
 use crate::catalog::inventory::creators::creators as creators_of;
 use crate::catalog::inventory::{objects, owners, privileges, upkeep};
+use crate::catalog::restore::restored;
 use crate::catalog::tables::{Catalog, LiveTable, catalogs, live_tables};
 use crate::catalog::{removals, sample};
 use crate::clock_guard;
@@ -111,6 +113,7 @@ impl Examination<'_> {
             };
             self.upkeep(connection, catalog, trusted_head).await?;
             if has_ours {
+                self.restores(connection, catalog).await?;
                 self.tables(connection, catalog).await?;
             }
         }
@@ -162,6 +165,23 @@ impl Examination<'_> {
         let Some(seen) = self.looked("clocks", Some(catalog), seen)? else { return Ok(None) };
         self.findings.extend(clocks::of_memory(&catalog.name, &seen));
         Ok(seen.known.trusted_head)
+    }
+
+    /// Whether the catalog was restored, and what that took back.
+    async fn restores(
+        &mut self,
+        connection: &mut PgConnection,
+        catalog: &Catalog,
+    ) -> anyhow::Result<()> {
+        let compared = restored(connection, catalog.catalog_id).await;
+        let Some(compared) = self.looked("restores", Some(catalog), compared)? else {
+            return Ok(());
+        };
+        let undone = noted_undone(connection, catalog.catalog_id, None).await;
+        if let Some(undone) = self.looked("restores", Some(catalog), undone)? {
+            self.findings.extend(restores::findings(&catalog.name, compared.as_ref(), undone));
+        }
+        Ok(())
     }
 
     /// Clocks, retention, the floor, the queue and the snapshots of a catalog.

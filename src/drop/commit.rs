@@ -201,6 +201,9 @@ async fn under_lock(
 /// The guards, on what was read under the lock.
 fn refusal(request: &DropRequest<'_>, state: Option<&UnderLock>) -> Option<Refusal> {
     let Some(state) = state else { return Some(Refusal::Gone) };
+    if state.is_restored {
+        return Some(Refusal::Restored);
+    }
     let table = request.table;
     let same_incarnation = state.table_uuid == Some(table.table_uuid);
     let same_name = state

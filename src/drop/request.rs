@@ -142,6 +142,8 @@ pub enum Refusal {
     Gone,
     /// The table is not made of parquet files, and is left alone.
     NotParquet,
+    /// The catalog was restored to an earlier time since the pass began.
+    Restored,
 }
 
 /// What became of a drop.
@@ -204,6 +206,7 @@ mod tests {
             property: property.map(|text| Value::String(text.to_owned())),
             stored_revision: stored,
             property_revision: mirror,
+            is_restored: false,
         }
     }
 

@@ -108,6 +108,11 @@ pub struct DropAnswer {
     pub committed: bool,
     /// Whether this is the answer of an earlier request with the same key.
     pub replayed: bool,
+    /// The catalog was restored to a time before the earlier request's drop: it is no more, and its
+    /// data may be live again. `committed` is false then, and the rest says what it was. The key stays
+    /// used: to drop again, send the request with a fresh one. Left out where it is false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undone: bool,
     /// Data files ended.
     pub files_ended: i64,
     /// Deletion vectors ended.
@@ -127,4 +132,9 @@ pub struct TruncateAnswer {
     pub snapshot_id: i64,
     /// The catalog's schema version at that snapshot.
     pub schema_version: i64,
+    /// This is the answer of an earlier request with the same key, and the catalog was restored to a
+    /// time before its truncate: the data may be live again. To truncate again, send the request with a
+    /// fresh key. Left out where it is false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undone: bool,
 }

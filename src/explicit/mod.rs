@@ -52,7 +52,8 @@ impl Bounds {
 
 /// Drops the partitions of the body in one commit, or says what a dry run would.
 ///
-/// A request whose key has a receipt is answered from it, whatever happened to the table since.
+/// A request whose key has a receipt is answered from it, whatever happened to the table since; where the
+/// catalog was restored to a time before, it says so.
 /// Takes the commit lock as [`crate::drop`] says, but for a dry run. Only an answer that is no dry
 /// run leaves a receipt. `author` is the snapshot's if the body has none. The session must not be
 /// in a transaction.
@@ -165,7 +166,7 @@ pub async fn truncate(
         execute::Done::Receipt(receipt) => Ok(truncate_answer(&receipt)),
         execute::Done::Earlier(receipt) => replayed_truncate(&receipt, &fingerprint),
         execute::Done::NoReceipt { snapshot_id, schema_version } => {
-            Ok(TruncateAnswer { snapshot_id, schema_version })
+            Ok(TruncateAnswer { snapshot_id, schema_version, undone: false })
         }
     }
 }
@@ -189,7 +190,8 @@ fn replayed_truncate(receipt: &ReceiptRow, fingerprint: &[u8]) -> Result<Truncat
 }
 
 fn truncate_answer(receipt: &ReceiptRow) -> TruncateAnswer {
-    TruncateAnswer { snapshot_id: receipt.snapshot_id, schema_version: receipt.schema_version }
+    let ReceiptRow { snapshot_id, schema_version, is_undone, .. } = *receipt;
+    TruncateAnswer { snapshot_id, schema_version, undone: is_undone }
 }
 
 fn other_request() -> Problem {
@@ -201,9 +203,10 @@ fn other_request() -> Problem {
 fn drop_answer(receipt: ReceiptRow, replayed: bool) -> Result<DropAnswer, Problem> {
     let requested = receipt.request.ok_or_else(other_request)?;
     let ended = &receipt.ended;
-    let ReceiptRow { snapshot_id, schema_version, committed, counts, .. } = receipt;
+    let ReceiptRow { snapshot_id, schema_version, counts, is_undone, .. } = receipt;
+    let committed = receipt.committed && !is_undone;
     let answer = answer(snapshot_id, schema_version, committed, counts, &requested, ended);
-    Ok(DropAnswer { replayed, ..answer })
+    Ok(DropAnswer { replayed, undone: is_undone, ..answer })
 }
 
 fn answer(
@@ -223,6 +226,7 @@ fn answer(
         schema_version,
         committed,
         replayed: false,
+        undone: false,
         files_ended: counts.files,
         delete_files_ended: counts.delete_files,
         records: counts.records,

@@ -186,6 +186,7 @@ const LIST: &[Listed] = &[
         Purpose::Passes,
         &["SELECT", "INSERT", "UPDATE", "DELETE"],
         &[
+            "spec_id",
             "begin_snapshot",
             "is_reused",
             "copied_at",
@@ -208,7 +209,8 @@ const LIST: &[Listed] = &[
         &["table_name", "purged_seen_at", "last_removal_id", "gone_seen_at", "undone_seen_at"],
         &[ours("drop_history")],
     ),
-    (Purpose::Passes, &["SELECT", "DELETE"], &[], &[ours("drop_receipt")]),
+    (Purpose::Passes, &["SELECT", "DELETE"], &[], &[ours("drop_receipt"), ours("window_rule")]),
+    (Purpose::Passes, &["SELECT", "INSERT", "DELETE"], &[], &[ours("noted_head")]),
     (Purpose::Passes, &["SELECT", "INSERT", "UPDATE"], &[], &[ours("clock_memory")]),
     (Purpose::Evidence, &["SELECT"], &[], &[hog("hog_file_column_stats"), hog("hog_table_stats")]),
     (Purpose::ExplicitDropsAndFeed, &["SELECT"], &[], &[hog("hog_commit_receipt")]),
@@ -217,8 +219,9 @@ const LIST: &[Listed] = &[
         Purpose::Shield,
         &["SELECT", "INSERT", "UPDATE", "DELETE"],
         &[],
-        &[hog("hog_compaction_claim"), ours("window_rule")],
+        &[hog("hog_compaction_claim")],
     ),
+    (Purpose::Shield, &["INSERT", "UPDATE"], &[], &[ours("window_rule")]),
     (Purpose::Shield, &["SELECT", "INSERT", "DELETE"], &[], &[ours("claimant")]),
     (Purpose::Shield, &["SELECT", "UPDATE"], &[], &[ours("window_setting")]),
     (

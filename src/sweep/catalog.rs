@@ -16,6 +16,8 @@ use crate::catalog::connect::Database;
 use crate::catalog::deadline::within;
 use crate::catalog::failure::{in_words, is_away};
 use crate::catalog::marks::{note_marks, revoke_marks_before};
+use crate::catalog::restore::settle::{lower_trusted_head, settle};
+use crate::catalog::restore::{Restored, note_head, restored, thin_heads};
 use crate::catalog::shape::copy_specs;
 use crate::catalog::tables::{Catalog, LiveTable, live_tables};
 use crate::events;
@@ -191,6 +193,9 @@ impl<'a> CatalogSweep<'a> {
 ///
 /// Under a clock that is refused nothing is noted, and so nothing is copied; one that is behind the
 /// catalog's own snapshots dates nothing, but what the specs say is true all the same.
+///
+/// Before anything is looked up, what is remembered is compared with the catalog: where it was restored
+/// since, what was learned after that is forgotten first, which waits for a clock that is acted by.
 async fn begin(
     session: &mut LeasedSession<'_>,
     catalog: &Catalog,
@@ -198,7 +203,21 @@ async fn begin(
     context: &Context<'_>,
 ) -> sqlx::Result<Begun> {
     let connection = session.connection();
+    let catalog_id = catalog.catalog_id;
+    let restored = restored(connection, catalog_id).await?;
+    if let Some(restored) = &restored {
+        lower_trusted_head(connection, catalog_id, restored).await?;
+    }
     let clock = judge_clock(connection, catalog, context).await?;
+    if clock.refused.is_none() {
+        if let Some(restored) = &restored {
+            let window = context.settings.stale_writer_window;
+            let undone = settle(connection, catalog_id, restored, context.now, window).await?;
+            tell_restored(catalog, restored, undone);
+        }
+        thin_heads(connection, catalog_id).await?;
+        note_head(connection, catalog_id, context.now).await?;
+    }
     if !matches!(clock.refused, Some(Refused::Skew { .. })) {
         // Of the moment in which they are read, not of the pass's beginning: what began since was
         // not there before.
@@ -206,15 +225,15 @@ async fn begin(
             None => Some(context.time_of_moment(connection).await?),
             Some(_) => None,
         };
-        copy_specs(connection, catalog.catalog_id, seen_at).await?;
+        copy_specs(connection, catalog_id, seen_at).await?;
     }
     if clock.refused.is_none() {
         let window = context.settings.stale_writer_window;
-        revoke_marks_before(connection, catalog.catalog_id, clock.epoch, window).await?;
-        note_marks(connection, catalog.catalog_id, context.now, window).await?;
+        revoke_marks_before(connection, catalog_id, clock.epoch, window).await?;
+        note_marks(connection, catalog_id, context.now, window).await?;
     }
     let live = live_tables(connection, catalog, true).await?;
-    let overdue = overdue(connection, catalog.catalog_id, context.now).await?;
+    let overdue = overdue(connection, catalog_id, context.now).await?;
     let in_scope =
         |table: &LiveTable| scope.has_table(&table.identity.namespace, &table.identity.table);
     let mut turns: Vec<TableTurn> = live
@@ -227,6 +246,27 @@ async fn begin(
         overdue.get(&turn.table.identity.table_id).copied().unwrap_or(Overdue::Ever)
     });
     Ok(Begun { clock, tables: Slices::new(turns) })
+}
+
+fn tell_restored(catalog: &Catalog, restored: &Restored, undone: u64) {
+    let catalog = &catalog.name;
+    tracing::error!(
+        event = events::CATALOG_RESTORED,
+        catalog,
+        head = restored.head,
+        agreed = restored.agreed.map(|agreed| agreed.snapshot_id),
+        drops_undone = undone,
+        "The catalog was restored to an earlier time, and the schema tailrace was not: what was \
+         learned after that is forgotten"
+    );
+    if undone > 0 {
+        tracing::error!(
+            event = events::DROPS_UNDONE,
+            catalog,
+            drops = undone,
+            "The catalog does not know drops of ours: it was restored, and their data may be back"
+        );
+    }
 }
 
 /// One table, with a session that answers. `None` where no policy is in force.

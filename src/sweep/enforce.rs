@@ -153,7 +153,7 @@ impl<'a> Enforcement<'a> {
         let connection = session.connection();
         // Before anything is looked up: what is committed from here on is late, for this pass and
         // for the next one.
-        self.marks = self.lookup.marks(connection).await?;
+        self.marks = self.lookup.noted_marks(connection, now).await?;
         self.has_index = answered(has_lookup_index(connection)).await?;
         let loaded = answered(store::load(connection, table, &self.basis, &self.specs)).await?;
         self.memory = loaded.checked(self.marks, self.cutoff, now);

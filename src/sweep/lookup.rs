@@ -12,6 +12,7 @@ use super::reach::Reach;
 use super::sorter::Sorter;
 use crate::catalog::deadline::{SLACK, within};
 use crate::catalog::live_file::LiveFile;
+use crate::catalog::restore::note_head;
 use crate::catalog::tables::{Marks, TableIdentity, marks};
 use crate::catalog::texts::{FromText, distinct_texts, files_with_texts, have_more_entries};
 use crate::catalog::walk::{live_in_ids, live_since};
@@ -53,6 +54,17 @@ impl Lookup<'_> {
     /// The marks of this moment.
     pub async fn marks(&self, connection: &mut PgConnection) -> anyhow::Result<Marks> {
         answered(marks(connection, self.table.catalog_id)).await?.context("the catalog is gone")
+    }
+
+    /// The same, with the head noted that they are of: should the catalog be restored to a time before,
+    /// whatever is remembered by these marks is told to be of the time after.
+    pub async fn noted_marks(
+        &self,
+        connection: &mut PgConnection,
+        now: UtcInstant,
+    ) -> anyhow::Result<Marks> {
+        let noted = note_head(connection, self.table.catalog_id, now);
+        answered(noted).await?.context("the catalog is gone")
     }
 
     /// All live files of a small table; `None` if it is not one.

@@ -19,7 +19,8 @@ use crate::catalog::clock_memory::Epoch;
 use crate::catalog::connect::{Database, close};
 use crate::catalog::deadline::within;
 use crate::catalog::purge::purge;
-use crate::catalog::tables::catalogs;
+use crate::catalog::restore::restored;
+use crate::catalog::tables::{Catalog, catalogs};
 use crate::events;
 use crate::instant::UtcInstant;
 use crate::trace::advance;
@@ -68,16 +69,16 @@ pub async fn run_paced_pass(
     tell_apart(&clock, max_skew);
     let all = catalogs(&mut control).await?;
     let doubtful = doubtful_catalogs(&mut control, &clock, max_skew).await?;
-    if clock.apart(max_skew).is_none() {
-        keep_house(&mut control, settings, now, &doubtful).await;
-    }
-    close(control).await;
-
     tracing::info!(
         event = events::PASS_STARTED,
         as_of = %now, catalogs = all.len(),
         "A pass began"
     );
+    if clock.apart(max_skew).is_none() {
+        keep_house(&mut control, settings, now, doubtful, &all).await;
+    }
+    close(control).await;
+
     let context = Context {
         now,
         began: started,
@@ -100,14 +101,22 @@ pub async fn run_paced_pass(
 }
 
 /// Purges what nothing stands behind any more, and notes what became of earlier drops: both by the
-/// clock, so not of the catalogs where that is in doubt.
+/// clock, so not of the catalogs where that is in doubt, nor of those that were restored.
 async fn keep_house(
     control: &mut PgConnection,
     settings: &Settings,
     now: UtcInstant,
-    doubtful: &BTreeSet<i64>,
+    mut untouched: BTreeSet<i64>,
+    catalogs: &[Catalog],
 ) {
-    let but: Vec<i64> = doubtful.iter().copied().collect();
+    match within(PREPARATION, unsettled(control, catalogs)).await {
+        Ok(unsettled) => untouched.extend(unsettled),
+        Err(error) => {
+            tracing::warn!(event = events::PURGE_FAILED, %error, "Old rows of ours were not purged");
+            return;
+        }
+    }
+    let but: Vec<i64> = untouched.iter().copied().collect();
     let purged = purge(&mut *control, settings.history_keep, settings.receipt_keep, &but);
     // Rows that nothing stands behind do no harm: that they could not be purged is no reason to let
     // a pass fail.
@@ -115,13 +124,25 @@ async fn keep_house(
         tracing::warn!(event = events::PURGE_FAILED, %error, "Old rows of ours were not purged");
     }
     // Nor that it could not be noted what became of earlier drops.
-    if let Err(error) = within(PREPARATION, advance(control, now, doubtful)).await {
+    if let Err(error) = within(PREPARATION, advance(control, now, &untouched)).await {
         tracing::warn!(
             event = events::TRACE_FAILED,
             %error,
             "How far drops have come was not noted"
         );
     }
+}
+
+/// The catalogs that were restored and are not settled: what is remembered of them has to be put right
+/// before any of it is purged.
+async fn unsettled(control: &mut PgConnection, catalogs: &[Catalog]) -> sqlx::Result<Vec<i64>> {
+    let mut unsettled = Vec::new();
+    for Catalog { catalog_id, .. } in catalogs {
+        if restored(control, *catalog_id).await?.is_some() {
+            unsettled.push(*catalog_id);
+        }
+    }
+    Ok(unsettled)
 }
 
 /// Works on catalogs, so many at a time, until none has anything to do or the pass ends. They

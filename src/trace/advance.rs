@@ -5,20 +5,21 @@ use std::collections::BTreeSet;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use crate::catalog::restore::restored;
 use crate::catalog::traces::unindexed::{
     ROWS, ROWS_OF_PASS, has_ended_index, left, passed_by_table,
 };
 use crate::catalog::traces::{
-    OpenCatalog, Passed, note_gone, note_names, note_purged, note_undone, noting, open_catalogs,
-    passed, without_rows,
+    OpenCatalog, Passed, note_gone, note_names, note_purged, noting, open_catalogs, passed,
+    without_rows,
 };
-use crate::events;
 use crate::instant::UtcInstant;
 
 /// Notes, in every catalog, how far its drops have come by `now`. Only reads the catalog; locks
 /// nothing but rows of our history, and looks at a bounded number of drops of each catalog, the
 /// oldest first, each by index. Two daemons may do it at once: what is noted is noted once. Nothing is
-/// noted of the catalogs `but`.
+/// noted of the catalogs `but`, nor of one that was restored: first the pass that has its lease settles
+/// that. What is noted while it is being restored bears a time after the restore, and is taken back then.
 ///
 /// # Errors
 /// As the driver reports them; what was noted of other catalogs by then stays.
@@ -28,21 +29,13 @@ pub async fn advance(
     but: &BTreeSet<i64>,
 ) -> sqlx::Result<()> {
     let has_index = has_ended_index(connection).await?;
-    let mut undone = 0;
     for catalog in open_catalogs(connection).await? {
         if but.contains(&catalog.catalog_id) {
             continue;
         }
         let mut transaction = noting(connection).await?;
-        undone += advance_catalog(&mut transaction, &catalog, has_index, now).await?;
+        advance_catalog(&mut transaction, &catalog, has_index, now).await?;
         transaction.commit().await?;
-    }
-    if undone > 0 {
-        tracing::error!(
-            event = events::DROPS_UNDONE,
-            drops = undone,
-            "The catalog does not know drops of ours: it was restored, and their data may be back"
-        );
     }
     Ok(())
 }
@@ -52,26 +45,32 @@ async fn advance_catalog(
     catalog: &OpenCatalog,
     has_index: bool,
     now: UtcInstant,
-) -> sqlx::Result<u64> {
+) -> sqlx::Result<()> {
     let catalog_id = catalog.catalog_id;
-    let undone = note_undone(connection, catalog_id, now).await?;
+    if restored(connection, catalog_id).await?.is_some() {
+        return Ok(());
+    }
     note_names(connection, catalog_id).await?;
-    let purged = match has_index {
+    let (passed, purged) = match has_index {
         true => {
             let passed = passed(connection, catalog).await?;
             let ids: Vec<i64> = passed.iter().map(|drop| drop.snapshot_id).collect();
-            without_rows(connection, catalog_id, &ids).await?
+            let purged = without_rows(connection, catalog_id, &ids).await?;
+            (passed, purged)
         }
         false => {
             let passed = passed_by_table(connection, catalog).await?;
-            without_rows_unindexed(connection, catalog_id, &passed).await?
+            let purged = without_rows_unindexed(connection, catalog_id, &passed).await?;
+            (passed, purged)
         }
     };
+    let purged: BTreeSet<i64> = purged.into_iter().collect();
+    let is_purged = |drop: &&Passed| purged.contains(&drop.snapshot_id);
+    let purged: Vec<Uuid> = passed.iter().filter(is_purged).map(|drop| drop.drop_id).collect();
     if !purged.is_empty() {
         note_purged(connection, catalog_id, &purged, now).await?;
     }
-    note_gone(connection, catalog_id, now).await?;
-    Ok(undone)
+    note_gone(connection, catalog_id, now).await
 }
 
 /// As [`without_rows`], table by table, up to a number of rows in all. What a table is too large for

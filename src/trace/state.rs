@@ -75,8 +75,10 @@ pub fn judge(
     queue: &Queue,
     now: UtcInstant,
 ) -> (Stage, Vec<Hold>) {
-    if drop.noted.undone_at.is_some() {
-        return (Stage::Undone, Vec::new());
+    // It wins over whatever was noted before: what is gone may be back.
+    if drop.is_undone {
+        let noted = drop.noted.undone_at.map(|_| Vec::new());
+        return (Stage::Undone, noted.unwrap_or_else(|| vec![Hold::Pass]));
     }
     if drop.noted.gone_at.is_some() {
         return (Stage::Gone, Vec::new());
@@ -87,9 +89,6 @@ pub fn judge(
             objects => Hold::Queue { objects },
         };
         return (Stage::Queued, vec![held]);
-    }
-    if !drop.is_known {
-        return (Stage::Undone, vec![Hold::Pass]);
     }
     if drop.snapshot_id > rules.floor {
         return (Stage::Retained, below_floor(drop, rules, now));

@@ -1,6 +1,8 @@
 //! Each drop of our history, as the catalog has it: one table, one `table_deleted_from`, and the
 //! rows that the history counted.
 //!
+//! Drops that a restore of the catalog took back are only told.
+//!
 //! Only what is above the floor: below it expiry deletes the snapshot and purges the rows, in its
 //! own time. Newest first, so that a check whose budget runs out has seen what matters most.
 
@@ -8,9 +10,11 @@ use super::Scene;
 use super::probe::{Findings, Probe, Stop};
 use super::report::Sample;
 use crate::catalog::checks::drops::{
-    EndedRows, RecordedDrop, SnapshotChanges, changes_of, ended_in, has_ended_index, recorded_drops,
+    EndedRows, RecordedDrop, SnapshotChanges, changes_of, ended_in, has_ended_index, noted_undone,
+    recorded_drops,
 };
 use crate::catalog::discovery::Counts;
+use crate::catalog::restore::undone;
 
 /// Drops in one piece of the history.
 const PIECE: i64 = 200;
@@ -34,23 +38,32 @@ pub async fn check(
         );
     }
     let mut drops = NewestFirst::new();
-    while let Some(drops) = drops.next(probe, scene).await? {
+    while let Some(piece) = drops.next(probe, scene).await? {
         let ids = |drops: &[RecordedDrop]| -> Vec<i64> {
             drops.iter().map(|drop| drop.snapshot_id).collect()
         };
-        let changes = changes_of(probe.turn().await?, catalog_id, &ids(&drops)).await?;
-        for (drop, changes) in drops.iter().zip(&changes) {
+        let changes = changes_of(probe.turn().await?, catalog_id, &ids(&piece)).await?;
+        for (drop, changes) in piece.iter().zip(&changes) {
             tell(scene, findings, drop, wrong_changes(drop, changes));
         }
         if !has_index {
             continue;
         }
-        for drops in by_files(&drops) {
+        for drops in by_files(&piece) {
             let ended = ended_in(probe.turn().await?, catalog_id, &ids(drops)).await?;
             for drop in drops {
                 tell(scene, findings, drop, wrong_rows(drop, &ended));
             }
         }
+    }
+    let noted = noted_undone(probe.turn().await?, catalog_id, scene.only).await?;
+    let undone = noted + drops.undone;
+    if undone > 0 {
+        findings.notes.push(format!(
+            "{undone} {} undone: the catalog was restored to a time before, and their data may be \
+             live again",
+            if undone == 1 { "drop is" } else { "drops are" }
+        ));
     }
     Ok(())
 }
@@ -69,15 +82,18 @@ fn tell(scene: &Scene<'_>, findings: &mut Findings, drop: &RecordedDrop, problem
 /// The drops of a catalog above its floor, piece by piece.
 pub struct NewestFirst {
     before: Option<i64>,
+    /// How many of them were left out because a restore took them back, which no pass has noted.
+    pub undone: i64,
 }
 
 impl NewestFirst {
     /// From the newest on.
     pub fn new() -> Self {
-        NewestFirst { before: Some(i64::MAX) }
+        NewestFirst { before: Some(i64::MAX), undone: 0 }
     }
 
-    /// The next piece, of the tables in scope; `None` after the last one.
+    /// The next piece, of the tables in scope and without drops that are undone; `None` after the last
+    /// one.
     pub async fn next(
         &mut self,
         probe: &mut Probe<'_>,
@@ -90,6 +106,14 @@ impl NewestFirst {
         let is_last = (drops.len() as i64) < PIECE;
         self.before = drops.last().filter(|_| !is_last).map(|drop| drop.snapshot_id);
         drops.retain(|drop| scene.has(drop.table_id));
+        let restored = scene.restored()?;
+        if restored.is_some() {
+            let ids: Vec<_> = drops.iter().map(|drop| drop.drop_id).collect();
+            let turn = probe.turn().await?;
+            let undone = undone(turn, scene.catalog.catalog_id, restored, &ids).await?;
+            self.undone += undone.len() as i64;
+            drops.retain(|drop| !undone.contains(&drop.drop_id));
+        }
         Ok(Some(drops))
     }
 }

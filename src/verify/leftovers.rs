@@ -222,6 +222,7 @@ mod tests {
     /// A drop of these tuples on the tenth day.
     fn drop_of(snapshot_id: i64, policy: bool, texts: &[&str]) -> RecordedDrop {
         RecordedDrop {
+            drop_id: uuid::Uuid::nil(),
             snapshot_id,
             table_id: 7,
             policy_revision: policy.then_some(1),

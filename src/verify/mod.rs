@@ -34,6 +34,7 @@ use sqlx::PgConnection;
 use crate::catalog::checks::{CatalogState, catalog_state};
 use crate::catalog::connect::{Database, close};
 use crate::catalog::deadline::within;
+use crate::catalog::restore::{Restored, restored};
 use crate::catalog::tables::{Catalog, LiveTable, TableIdentity, catalogs, live_tables};
 use crate::clock_guard::Reading;
 use crate::instant::UtcInstant;
@@ -58,6 +59,8 @@ struct Scene<'a> {
     names: BTreeMap<i64, String>,
     /// The tables that have a policy or ask for one, or why they could not be read.
     governed: Result<Vec<Governed>, String>,
+    /// Whether the catalog was restored and no pass has noted that, or why that is not known.
+    restored: Result<Option<Restored>, String>,
 }
 
 impl Scene<'_> {
@@ -83,6 +86,10 @@ impl Scene<'_> {
                 "passes refuse the database's clock, so nobody can tell what is late: {why}"
             ))),
         }
+    }
+
+    fn restored(&self) -> Result<Option<&Restored>, Stop> {
+        self.restored.as_ref().map(Option::as_ref).map_err(|why| Stop::Unknown(why.clone()))
     }
 
     fn governed(&self) -> Result<impl Iterator<Item = &Governed>, Stop> {
@@ -188,7 +195,9 @@ async fn in_transaction(
         only,
         names,
         governed: Ok(Vec::new()),
+        restored: Ok(None),
     };
+    scene.restored = read_restored(connection, &scene).await?;
     scene.governed = read_governed(connection, &scene).await?;
     let mut checks = Vec::new();
     for check in Check::ALL {
@@ -214,6 +223,22 @@ async fn read_governed(
     let read = within(probe.patience(), governed::read(&mut probe, scene)).await;
     let stopped = probe.end(read.map(|read| tables = read)).await?;
     Ok(stopped.map_or(Ok(tables), Err))
+}
+
+/// Compares what is noted of the catalog with it, as a check does.
+async fn read_restored(
+    connection: &mut PgConnection,
+    scene: &Scene<'_>,
+) -> sqlx::Result<Result<Option<Restored>, String>> {
+    let mut probe = Probe::begin(connection, scene.settings.budget).await?;
+    let (patience, mut found) = (probe.patience(), None);
+    let compared = async {
+        found = restored(probe.turn().await?, scene.catalog.catalog_id).await?;
+        Ok::<(), Stop>(())
+    };
+    let compared = within(patience, compared).await;
+    let stopped = probe.end(compared).await?;
+    Ok(stopped.map_or(Ok(found), Err))
 }
 
 /// Runs one check; why it could not come to its end, if it did not.

@@ -1,4 +1,6 @@
-//! Receipts of explicit drops against their snapshots and our history.
+//! Receipts of explicit drops against their snapshots and our history. Those of drops that a restore of
+//! the catalog took back are only told; one of which nothing was committed tells of no snapshot of ours,
+//! and names a head that a restore may have taken back.
 
 use std::time::Duration;
 
@@ -9,6 +11,7 @@ use super::probe::{Findings, Probe, Stop};
 use super::report::Sample;
 use crate::catalog::checks::CatalogState;
 use crate::catalog::checks::receipts::{ComparedReceipt, compared_receipts, oldest_drop};
+use crate::catalog::restore::{compared_after, undone};
 use crate::instant::UtcInstant;
 
 /// Receipts in one piece.
@@ -24,14 +27,26 @@ pub async fn check(
     findings: &mut Findings,
 ) -> Result<(), Stop> {
     let oldest = oldest_drop(probe.turn().await?).await?.map(UtcInstant::from);
-    let mut after = Uuid::nil();
+    let restored = scene.restored()?;
+    let (mut after, mut of_undone) = (Uuid::nil(), 0);
     loop {
         let turn = probe.turn().await?;
         let receipts = compared_receipts(turn, scene.catalog.catalog_id, after, PIECE).await?;
+        let ids: Vec<Uuid> = receipts.iter().filter_map(|receipt| receipt.drop_id).collect();
+        let turn = probe.turn().await?;
+        let undone = undone(turn, scene.catalog.catalog_id, restored, &ids).await?;
         for receipt in &receipts {
             // A receipt names no table: one without a drop is of none in particular.
             let table = receipt.drop_table_id;
             if table.map_or(scene.only.is_some(), |table_id| !scene.has(table_id)) {
+                continue;
+            }
+            let is_undone = receipt.drop_id.map_or_else(
+                || receipt.committed && receipt.snapshot_id > compared_after(restored),
+                |drop_id| undone.contains(&drop_id),
+            );
+            if is_undone {
+                of_undone += 1;
                 continue;
             }
             for problem in problems(receipt, &scene.state, oldest) {
@@ -45,9 +60,20 @@ pub async fn check(
         }
         match receipts.last() {
             Some(last) if receipts.len() as i64 == PIECE => after = last.idempotency_key,
-            _ => return Ok(()),
+            _ => break,
         }
     }
+    if of_undone > 0 {
+        findings.notes.push(format!(
+            "{of_undone} {} undone: the catalog was restored to a time before",
+            if of_undone == 1 {
+                "receipt is of a drop that is"
+            } else {
+                "receipts are of drops that are"
+            }
+        ));
+    }
+    Ok(())
 }
 
 /// What does not agree with a receipt; `oldest` is when the oldest drop of our history was made.
@@ -57,7 +83,9 @@ fn problems(
     oldest: Option<UtcInstant>,
 ) -> Vec<&'static str> {
     let mut problems = Vec::new();
-    if receipt.snapshot_id > state.head {
+    if !receipt.committed {
+        // Nothing is said of a snapshot of ours.
+    } else if receipt.snapshot_id > state.head {
         problems.push("names a snapshot above the head");
     } else if receipt.snapshot_id >= state.floor.max(1) {
         match receipt.snapshot_schema_version {
@@ -100,6 +128,7 @@ mod tests {
     fn receipt() -> ComparedReceipt {
         ComparedReceipt {
             idempotency_key: Uuid::nil(),
+            drop_id: Some(Uuid::nil()),
             snapshot_id: 5,
             committed: true,
             created_at: day(5),

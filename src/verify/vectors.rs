@@ -14,10 +14,12 @@ pub async fn check(
     scene: &Scene<'_>,
     findings: &mut Findings,
 ) -> Result<(), Stop> {
+    let restored = scene.restored()?;
     let mut after = Some(i64::MIN);
     while let Some(file) = after {
         let turn = probe.turn().await?;
-        let (left, last) = left_vectors(turn, scene.catalog.catalog_id, file, PIECE).await?;
+        let catalog_id = scene.catalog.catalog_id;
+        let (left, last) = left_vectors(turn, catalog_id, restored, file, PIECE).await?;
         for vector in left.into_iter().filter(|vector| scene.has(vector.table_id)) {
             findings.add(Sample {
                 table: Some(scene.name(vector.table_id)),

@@ -131,9 +131,12 @@ impl SpecBook {
         let is_known = |id: i64| self.specs.contains_key(&id) || self.disputed.contains_key(&id);
         let began_with_table =
             |id: &i64| self.past.get(id).is_some_and(|past| past.began_with_table);
+        // Below 0 are specs that a restore took back: no file is of one, and none came after one.
         let specs = self.specs.range(..=spec_id).map(|(id, _)| *id);
         let disputed = self.disputed.range(..=spec_id).map(|(id, _)| *id);
-        specs.chain(disputed).filter(move |id| !began_with_table(id) && !is_known(id - 1))
+        specs
+            .chain(disputed)
+            .filter(move |id| *id >= 0 && !began_with_table(id) && !is_known(id - 1))
     }
 
     /// The mark of a spec, where it was noted.

@@ -21,6 +21,7 @@ mod plans;
 mod policy;
 mod python;
 mod races;
+mod restored;
 mod server;
 mod shield;
 mod soak;

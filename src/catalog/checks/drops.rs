@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Json;
+use uuid::Uuid;
 
 use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::history::PartitionRow;
@@ -11,6 +12,8 @@ use crate::catalog::inventory::owners::server_has_index;
 /// A drop as our history has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedDrop {
+    /// Which.
+    pub drop_id: Uuid,
     /// The snapshot that it made.
     pub snapshot_id: i64,
     /// The table.
@@ -25,8 +28,8 @@ pub struct RecordedDrop {
     pub tuples: Option<Vec<TupleOfSpec>>,
 }
 
-/// The next `most` drops of a catalog with snapshots in `(above, before)`, newest first, by the
-/// primary key.
+/// The next `most` drops of a catalog with snapshots in `(above, before)`, and those of the same snapshot
+/// as the last of them, newest first, by drop_history_standing. Drops that are noted as undone are left out.
 pub async fn recorded_drops(
     connection: &mut PgConnection,
     catalog_id: i64,
@@ -35,12 +38,13 @@ pub async fn recorded_drops(
     most: i64,
 ) -> sqlx::Result<Vec<RecordedDrop>> {
     let rows = sqlx::query!(
-        r#"select snapshot_id, table_id, policy_revision, dropped_at, files_ended,
+        r#"select drop_id, snapshot_id, table_id, policy_revision, dropped_at, files_ended,
                   delete_files_ended, records, bytes,
                   partitions as "partitions: Json<Vec<PartitionRow>>"
            from tailrace.drop_history
            where catalog_id = $1 and snapshot_id > $2 and snapshot_id < $3
-           order by snapshot_id desc limit $4"#,
+             and undone_seen_at is null
+           order by snapshot_id desc fetch first $4 rows with ties"#,
         catalog_id,
         above,
         before,
@@ -60,6 +64,7 @@ pub async fn recorded_drops(
                 .map(|(tuple, _)| tuple)
                 .collect();
             RecordedDrop {
+                drop_id: row.drop_id,
                 snapshot_id: row.snapshot_id,
                 table_id: row.table_id,
                 policy_revision: row.policy_revision,
@@ -74,6 +79,23 @@ pub async fn recorded_drops(
             }
         })
         .collect())
+}
+
+/// How many drops of a catalog, or of one table, are noted as undone.
+pub async fn noted_undone(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    table_id: Option<i64>,
+) -> sqlx::Result<i64> {
+    sqlx::query_scalar!(
+        r#"select pg_catalog.count(*) as "drops!" from tailrace.drop_history
+           where catalog_id = $1 and undone_seen_at is not null
+             and ($2::bigint is null or table_id = $2)"#,
+        catalog_id,
+        table_id
+    )
+    .fetch_one(connection)
+    .await
 }
 
 /// What a snapshot says of itself.

@@ -9,6 +9,8 @@ use uuid::Uuid;
 pub struct ComparedReceipt {
     /// Its key.
     pub idempotency_key: Uuid,
+    /// Its drop; `None` where it has none.
+    pub drop_id: Option<Uuid>,
     /// The snapshot that it names.
     pub snapshot_id: i64,
     /// Whether it says that the drop made that snapshot.
@@ -21,7 +23,7 @@ pub struct ComparedReceipt {
     pub schema_version: i64,
     /// The schema version of its snapshot; `None` where that is not there.
     pub snapshot_schema_version: Option<i64>,
-    /// The table of the drop of that snapshot, by our history; `None` where it has none.
+    /// The table of its drop, by our history; `None` where that has no such drop.
     pub drop_table_id: Option<i64>,
     /// Whether that drop's counts and partitions are the receipt's.
     pub agrees: bool,
@@ -36,7 +38,7 @@ pub async fn compared_receipts(
 ) -> sqlx::Result<Vec<ComparedReceipt>> {
     sqlx::query_as!(
         ComparedReceipt,
-        r#"select r.idempotency_key as "idempotency_key!", r.snapshot_id as "snapshot_id!",
+        r#"select r.idempotency_key as "idempotency_key!", r.drop_id, r.snapshot_id as "snapshot_id!",
                   r.committed as "committed!", r.created_at as "created_at!",
                   (r.files_ended = 0 and r.delete_files_ended = 0 and r.records = 0
                    and r.bytes = 0 and r.ended = '[]') as "is_empty!",
@@ -52,7 +54,7 @@ pub async fn compared_receipts(
                  order by idempotency_key limit $3) as r
            left join lateral (
              select * from tailrace.drop_history
-             where catalog_id = $1 and snapshot_id = r.snapshot_id offset 0) as h on true
+             where drop_id = r.drop_id offset 0) as h on true
            left join lateral (
              select schema_version from hog_snapshot
              where catalog_id = $1 and snapshot_id = r.snapshot_id offset 0) as s on true

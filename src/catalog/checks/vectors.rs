@@ -2,6 +2,8 @@
 
 use sqlx::PgConnection;
 
+use crate::catalog::restore::{Restored, compared_after};
+
 /// A live vector on such a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeftVector {
@@ -16,7 +18,8 @@ pub struct LeftVector {
 }
 
 /// Looks at the next `most` live vectors of the catalog, in the order of their files' ids, after
-/// one file; gives those that were left, and the file of the last one looked at, `None` once there
+/// one file, but for drops that are undone (`restored` as [`restored`](crate::catalog::restore::restored())
+/// said); gives those that were left, and the file of the last one looked at, `None` once there
 /// was none.
 ///
 /// By hog_delete_file_one_live_per_data_file, which holds live vectors only and is the one index on
@@ -26,6 +29,7 @@ pub struct LeftVector {
 pub async fn left_vectors(
     connection: &mut PgConnection,
     catalog_id: i64,
+    restored: Option<&Restored>,
     after_file: i64,
     most: i64,
 ) -> sqlx::Result<(Vec<LeftVector>, Option<i64>)> {
@@ -47,12 +51,18 @@ pub async fn left_vectors(
              select end_snapshot from hog_data_file
              where catalog_id = $1 and data_file_id = p.data_file_id offset 0) as f on true
            left join lateral (
-             select snapshot_id from tailrace.drop_history
-             where catalog_id = $1 and snapshot_id = f.end_snapshot offset 0) as h on true
+             select snapshot_id from tailrace.drop_history d
+             where d.catalog_id = $1 and d.snapshot_id = f.end_snapshot and d.undone_seen_at is null
+               and case when d.snapshot_id <= $4 then true else exists (
+                 select from hog_snapshot s
+                 where s.catalog_id = $1 and s.snapshot_id = d.snapshot_id
+                   and s.snapshot_time = d.dropped_at) end
+             limit 1) as h on true
            where p.is_last or h.snapshot_id is not null"#,
         catalog_id,
         after_file,
-        most
+        most,
+        compared_after(restored)
     )
     .fetch_all(connection)
     .await?;

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::by_index;
 use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::history::PartitionRow;
+use crate::catalog::restore::{Restored, compared_after, undone};
 use crate::instant::UtcInstant;
 
 /// How many rows of a queue, and how many drops that are not gone, are counted at most.
@@ -95,10 +96,12 @@ pub async fn floor_rules(
 }
 
 /// How many drops of a catalog are not gone (up to [`COUNTED`] each of those with rows and of
-/// those in the queue), and when the oldest was made.
+/// those in the queue), and when the oldest was made. `restored` is what
+/// [`restored`](crate::catalog::restore::restored()) said.
 pub async fn not_gone(
     connection: &mut PgConnection,
     catalog_id: i64,
+    restored: Option<&Restored>,
 ) -> sqlx::Result<(i64, Option<UtcInstant>)> {
     let row = sqlx::query!(
         r#"with kept as materialized (
@@ -109,12 +112,20 @@ pub async fn not_gone(
            queued as materialized (
              select snapshot_id, dropped_at from tailrace.drop_history
              where catalog_id = $1 and purged_seen_at is not null and gone_seen_at is null
+               and undone_seen_at is null
              order by last_removal_id limit $2
            )
            select pg_catalog.count(*) as "drops!", pg_catalog.min(dropped_at) as oldest
-           from (select dropped_at from kept union all select dropped_at from queued) as open"#,
+           from (select * from kept union all select * from queued) as open
+           where case when snapshot_id <= $3 then true else exists (
+             select from hog_snapshot s
+             where s.catalog_id = $1 and s.snapshot_id = open.snapshot_id
+               and s.snapshot_time = open.dropped_at
+               and s.snapshot_id <= (select last_snapshot_id from hog_catalog
+                                     where catalog_id = $1)) end"#,
         catalog_id,
-        COUNTED
+        COUNTED,
+        compared_after(restored)
     )
     .fetch_one(connection)
     .await?;
@@ -149,20 +160,23 @@ pub async fn incarnations(
     .await
 }
 
-/// The newest drops of a catalog below a snapshot, or of some of its tables.
+/// The newest drops of a catalog below a snapshot, or of some of its tables, newest first. All drops of
+/// the last one's snapshot are among them, for an undone drop may have the snapshot of another one.
 pub async fn newest(
     connection: &mut PgConnection,
     catalog_id: i64,
     tables: Option<&[Uuid]>,
     before: i64,
     limit: i64,
-) -> sqlx::Result<Vec<i64>> {
+) -> sqlx::Result<Vec<Uuid>> {
     match tables {
         None => {
             sqlx::query_scalar!(
-                r#"select snapshot_id from tailrace.drop_history
-                   where catalog_id = $1 and snapshot_id < $2
-                   order by snapshot_id desc limit $3"#,
+                r#"select drop_id from (
+                     select drop_id, snapshot_id, dropped_at from tailrace.drop_history
+                     where catalog_id = $1 and snapshot_id < $2
+                     order by snapshot_id desc fetch first $3 rows with ties) as newest
+                   order by snapshot_id desc, dropped_at desc"#,
                 catalog_id,
                 before,
                 limit
@@ -172,12 +186,15 @@ pub async fn newest(
         }
         Some(tables) => {
             sqlx::query_scalar!(
-                r#"select h.snapshot_id from pg_catalog.unnest($2::uuid[]) as t (table_uuid)
-                   cross join lateral (
-                     select snapshot_id from tailrace.drop_history
-                     where catalog_id = $1 and table_uuid = t.table_uuid and snapshot_id < $3
-                     order by snapshot_id desc limit $4) as h
-                   order by h.snapshot_id desc limit $4"#,
+                r#"select drop_id from (
+                     select h.drop_id, h.snapshot_id, h.dropped_at
+                     from pg_catalog.unnest($2::uuid[]) as t (table_uuid)
+                     cross join lateral (
+                       select drop_id, snapshot_id, dropped_at from tailrace.drop_history
+                       where catalog_id = $1 and table_uuid = t.table_uuid and snapshot_id < $3
+                       order by snapshot_id desc fetch first $4 rows with ties) as h
+                     order by h.snapshot_id desc fetch first $4 rows with ties) as newest
+                   order by snapshot_id desc, dropped_at desc"#,
                 catalog_id,
                 tables,
                 before,
@@ -192,6 +209,8 @@ pub async fn newest(
 /// A drop as our history and the catalog show it.
 #[derive(Debug, Clone)]
 pub struct DropRow {
+    /// Which.
+    pub drop_id: Uuid,
     /// Its snapshot.
     pub snapshot_id: i64,
     /// The table's key.
@@ -214,8 +233,9 @@ pub struct DropRow {
     pub noted: Noted,
     /// When the snapshot before it was made, if the catalog still has it.
     pub before_at: Option<UtcInstant>,
-    /// Whether the catalog's snapshot of this id is the drop's, as far as it can still be told.
-    pub is_known: bool,
+    /// Whether a restore took it back, as [`undone`](crate::catalog::restore::undone()) says, noted or
+    /// not.
+    pub is_undone: bool,
 }
 
 /// What passes noted of a drop.
@@ -230,15 +250,16 @@ pub struct Noted {
 }
 
 /// Reads these drops, the newest first. Drops that were purged from the history are left out.
-/// (`offset 0` is as in [`super::note_undone`].)
 pub async fn drops(
     connection: &mut PgConnection,
     catalog_id: i64,
-    snapshot_ids: &[i64],
+    restored: Option<&Restored>,
+    drop_ids: &[Uuid],
 ) -> sqlx::Result<Vec<DropRow>> {
+    let undone = undone(&mut *connection, catalog_id, restored, drop_ids).await?;
     let rows = sqlx::query!(
-        r#"select h.snapshot_id, h.table_id, h.table_uuid, h.policy_revision, h.dropped_at,
-                  h.files_ended, h.delete_files_ended, h.records, h.bytes,
+        r#"select h.drop_id, h.snapshot_id, h.table_id, h.table_uuid, h.policy_revision,
+                  h.dropped_at, h.files_ended, h.delete_files_ended, h.records, h.bytes,
                   pg_catalog.jsonb_path_query_array(h.partitions, '$[0 to 99]')
                     as "partitions!: Json<Vec<PartitionRow>>",
                   pg_catalog.jsonb_array_length(h.partitions)::bigint as "partitions_total!",
@@ -246,12 +267,6 @@ pub async fn drops(
                   (select s.snapshot_time from hog_snapshot s
                    where s.catalog_id = $1 and s.snapshot_id = h.snapshot_id - 1)
                     as "before_at: DateTime<Utc>",
-                  (h.snapshot_id <= c.last_snapshot_id
-                   and (h.snapshot_id < c.earliest_snapshot_id
-                        or exists (select from hog_snapshot_change x
-                                   where x.catalog_id = $1 and x.object_id = h.table_id
-                                     and x.kind = 'table_deleted_from'
-                                     and x.snapshot_id = h.snapshot_id offset 0))) as "is_known!",
                   coalesce((
                     select n.name || '.' || v.name
                     from hog_table_version v
@@ -263,16 +278,17 @@ pub async fn drops(
                     order by v.begin_snapshot desc limit 1), h.table_name) as "table"
            from tailrace.drop_history h
            join hog_catalog c on c.catalog_id = h.catalog_id
-           where h.catalog_id = $1 and h.snapshot_id = any ($2)
-           order by h.snapshot_id desc"#,
+           where h.drop_id = any ($2) and h.catalog_id = $1
+           order by h.snapshot_id desc, h.dropped_at desc"#,
         catalog_id,
-        snapshot_ids
+        drop_ids
     )
     .fetch_all(connection)
     .await?;
     Ok(rows
         .into_iter()
         .map(|row| DropRow {
+            drop_id: row.drop_id,
             snapshot_id: row.snapshot_id,
             table_id: row.table_id,
             table_uuid: row.table_uuid,
@@ -293,7 +309,7 @@ pub async fn drops(
                 undone_at: row.undone_seen_at.map(UtcInstant::from),
             },
             before_at: row.before_at.map(UtcInstant::from),
-            is_known: row.is_known,
+            is_undone: undone.contains(&row.drop_id),
         })
         .collect())
 }

@@ -39,9 +39,9 @@ pub async fn passed_by_table(
                      order by h.table_uuid limit 1)
              from tables t where t.table_uuid is not null
            )
-           select d.snapshot_id, d.table_id from tables t
+           select d.drop_id, d.snapshot_id, d.table_id from tables t
            cross join lateral (
-             select snapshot_id, table_id from tailrace.drop_history
+             select drop_id, snapshot_id, table_id from tailrace.drop_history
              where catalog_id = $1 and table_uuid = t.table_uuid and snapshot_id <= $2
                and purged_seen_at is null and undone_seen_at is null
              order by snapshot_id limit $3) as d

@@ -1,13 +1,15 @@
 //! Time, and what it does to a catalog: for tests that cannot wait for it.
 
 use chrono::{DateTime, Utc};
+use sqlx::AssertSqlSafe;
 
 use super::catalog::Catalog;
 use super::error::Result;
 use super::table::Table;
 
 impl Catalog {
-    /// Gives a snapshot another time. Keep times in the order of ids: they are so in a lake.
+    /// Gives a snapshot another time, as if it had been made then: what is remembered of it in the schema
+    /// `tailrace` is given that time, too. Keep times in the order of ids: they are so in a lake.
     pub async fn backdate_snapshot(&self, snapshot_id: i64, time: DateTime<Utc>) -> Result<()> {
         self.set_times(snapshot_id, snapshot_id, time).await
     }
@@ -28,6 +30,26 @@ impl Catalog {
         .bind(time)
         .execute(self.pool())
         .await?;
+        for (table, column) in [("noted_head", "snapshot_time"), ("drop_history", "dropped_at")] {
+            let is_there: bool = sqlx::query_scalar("SELECT to_regclass($1) IS NOT NULL")
+                .bind(format!("tailrace.{table}"))
+                .fetch_one(self.pool())
+                .await?;
+            if !is_there {
+                continue;
+            }
+            let statement = format!(
+                "UPDATE tailrace.{table} SET {column} = $4
+                  WHERE catalog_id = $1 AND snapshot_id BETWEEN $2 AND $3"
+            );
+            sqlx::query(AssertSqlSafe(statement))
+                .bind(self.catalog_id)
+                .bind(from)
+                .bind(through)
+                .bind(time)
+                .execute(self.pool())
+                .await?;
+        }
         Ok(())
     }
 }

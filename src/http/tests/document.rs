@@ -96,6 +96,8 @@ fn the_document_has_every_field_of_the_bodies() {
         schema_version: 1,
         committed: true,
         replayed: false,
+        // It is left out where it is false.
+        undone: true,
         files_ended: 0,
         delete_files_ended: 0,
         records: 0,
@@ -103,7 +105,7 @@ fn the_document_has_every_field_of_the_bodies() {
         partitions: vec![partition],
     };
     assert_eq!(properties("DropAnswer"), written(&answer));
-    let answer = TruncateAnswer { snapshot_id: 1, schema_version: 1 };
+    let answer = TruncateAnswer { snapshot_id: 1, schema_version: 1, undone: true };
     assert_eq!(properties("TruncateAnswer"), written(answer));
     let page = ChangesPage {
         table_uuid: uuid::Uuid::nil(),

@@ -12,6 +12,10 @@ use crate::sweep::plan::{ExpiredTuple, NOT_PARQUET};
 use crate::sweep::report::{Outcome, PartitionReport, SnapshotReport, milliseconds};
 use crate::sweep::round::Ended;
 
+/// What a report says where the catalog was restored while the pass was at work.
+const RESTORED: &str = "the catalog was restored to an earlier time since this pass began: what it \
+    found is not acted by, and the next pass looks anew";
+
 impl Work<'_> {
     /// A snapshot was made, after so many milliseconds of wait and hold.
     pub(super) fn dropped(
@@ -119,6 +123,7 @@ impl Work<'_> {
                 (Outcome::Gone, None)
             }
             Refusal::NotParquet => (Outcome::Failed, Some(NOT_PARQUET.to_owned())),
+            Refusal::Restored => (Outcome::Failed, Some(RESTORED.to_owned())),
             Refusal::LockNotHad => (Outcome::LockTimeout, None),
         };
         self.end(Ended::GaveUp, outcome, error)

@@ -2,6 +2,7 @@ use super::*;
 
 fn drop_of(snapshot_id: i64, files: i64) -> RecordedDrop {
     RecordedDrop {
+        drop_id: uuid::Uuid::nil(),
         snapshot_id,
         table_id: 7,
         policy_revision: Some(1),

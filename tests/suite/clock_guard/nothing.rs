@@ -72,6 +72,7 @@ async fn an_accepted_pass_has_all_of_that_to_do() -> Result<()> {
             "tailrace.clock_memory",
             "tailrace.drop_history",
             "tailrace.drop_receipt",
+            "tailrace.noted_head",
             "tailrace.policy",
             "tailrace.source_column_type",
             "tailrace.spec_copy",

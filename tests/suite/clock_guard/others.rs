@@ -54,8 +54,9 @@ async fn what_a_refused_clock_dated_is_purged_by_when_the_clock_was_accepted() -
     let history = "INSERT INTO tailrace.drop_history (catalog_id, snapshot_id, drop_id, table_id,
                           table_uuid, dropped_at, files_ended, delete_files_ended, records, bytes,
                           partitions, purged_seen_at, last_removal_id, gone_seen_at)
-                   SELECT catalog_id, 1, gen_random_uuid(), 1, gen_random_uuid(), now(), 1, 0, 1, 1,
-                          '[]', now(), 0, now() - interval '91 days' FROM hog_catalog";
+                   SELECT catalog_id, 1, gen_random_uuid(), 1, gen_random_uuid(), snapshot_time, 1, 0,
+                          1, 1, '[]', now(), 0, now() - interval '91 days'
+                     FROM hog_snapshot WHERE snapshot_id = 1";
     let left = "SELECT (SELECT count(*) FROM tailrace.drop_receipt) || ' '
                     || (SELECT count(*) FROM tailrace.drop_history)";
     let began = |ago: &str| {

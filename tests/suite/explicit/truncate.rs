@@ -102,7 +102,8 @@ async fn a_keyed_one_is_done_once() -> Result<()> {
     let (head, version) = (scene.catalog.head().await?, scene.catalog.schema_version().await?);
     let call = keyed();
     let done = scene.truncate(&call).await??;
-    assert_eq!(done, TruncateAnswer { snapshot_id: head + 1, schema_version: version + 1 });
+    let (snapshot_id, schema_version) = (head + 1, version + 1);
+    assert_eq!(done, TruncateAnswer { snapshot_id, schema_version, undone: false });
     scene.table.append(vec![NewFile::of(["a", "1"])]).await?;
     scene.table.rename("other_name").await?;
     let before = scene.everything().await?;
@@ -135,7 +136,7 @@ async fn an_empty_table_makes_no_snapshot_but_a_receipt() -> Result<()> {
     let (head, version) = (scene.catalog.head().await?, scene.catalog.schema_version().await?);
     let before = scene.database.lake.dump().await?;
     let call = keyed();
-    let nothing = TruncateAnswer { snapshot_id: head, schema_version: version };
+    let nothing = TruncateAnswer { snapshot_id: head, schema_version: version, undone: false };
     assert_eq!(scene.truncate(&call).await?, Ok(nothing));
     assert_eq!(scene.truncate(&TruncateBody::default()).await?, Ok(nothing));
     assert_eq!(scene.database.lake.dump().await?, before);

@@ -61,6 +61,7 @@ async fn all_that_is_added_is_in_our_own_schema() -> Result<()> {
             "drop_history",
             "drop_receipt",
             "installation",
+            "noted_head",
             "policy",
             "schema_migration",
             "source_column_type",

@@ -16,7 +16,7 @@ const LARGE: [&str; 6] = [
 
 /// The statements that look for files, by words that no other has. What a drop sends beside them,
 /// before and under the lock, goes by [`DROP`].
-const NAMES: [(&str, &str); 13] = [
+const NAMES: [(&str, &str); 14] = [
     ("evidence", "as \"is_provided!\""),
     ("newest snapshots", "from hog_snapshot where catalog_id = $1 and snapshot_id > $2"),
     ("walk", "with piece as materialized"),
@@ -27,13 +27,16 @@ const NAMES: [(&str, &str); 13] = [
     ("entries of texts", "as counted"),
     ("files with texts", "as text_no, value, from_id"),
     ("guards", "as \"ddl_since!\""),
-    ("undone drops", "set undone_seen_at = $3"),
+    ("facts", "compared as materialized"),
+    ("noted head", "insert into tailrace.noted_head"),
     ("drops without rows", "and f.end_snapshot = s.snapshot_id)"),
     ("count live", "select pg_catalog.count(*) as \"files!\" from hog_data_file"),
 ];
 
-/// What every pass may do beside: look at what became of earlier drops, once for each.
-const ALWAYS: [(&str, i64); 2] = [("undone drops", 1_000), ("drops without rows", 1_000)];
+/// What every pass may do beside: compare what it noted with the catalog, note its head, and look at what
+/// became of earlier drops, once for each.
+const ALWAYS: [(&str, i64); 3] =
+    [("facts", 2_000), ("noted head", 1), ("drops without rows", 1_000)];
 
 /// All other statements.
 const DROP: &str = "drop";

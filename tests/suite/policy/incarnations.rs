@@ -125,7 +125,7 @@ async fn old_history_is_purged() -> Result<()> {
     database
         .sql(
             "UPDATE tailrace.drop_history h
-                SET dropped_at = o.at, purged_seen_at = o.at, last_removal_id = 0, gone_seen_at = o.at
+                SET purged_seen_at = o.at, last_removal_id = 0, gone_seen_at = o.at
                FROM (SELECT h.snapshot_id, clock_timestamp() - CASE snapshot_id
                               WHEN min(snapshot_id) OVER () THEN interval '90 days 1 s'
                               ELSE interval '89 days' END AS at

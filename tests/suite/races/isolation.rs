@@ -133,7 +133,7 @@ async fn a_pass_waits_for_another_writer_of_our_rows_and_goes_on() -> Result<()>
         assert_eq!(scene.sweep().await?.outcome, Outcome::Dropped);
         sqlx::query(
             "UPDATE tailrace.drop_history
-                SET dropped_at = now() - interval '1 year', last_removal_id = 0,
+                SET last_removal_id = 0,
                     purged_seen_at = now() - interval '1 year',
                     gone_seen_at = now() - interval '1 year'",
         )

@@ -7,6 +7,7 @@ pub mod governed;
 pub mod process;
 pub mod program;
 pub mod proxy;
+pub mod restore;
 mod template;
 pub mod timer;
 pub mod wait;

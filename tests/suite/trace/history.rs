@@ -1,6 +1,7 @@
 //! How long drops are remembered.
 
 use anyhow::Result;
+use chrono::{TimeDelta, Utc};
 use tailrace::demo::standin::Cleanup;
 
 use super::Scene;
@@ -17,10 +18,8 @@ async fn a_drop_is_remembered_until_it_is_gone_and_then_as_long_as_history_is_ke
     };
     scene.floor_to(dropped).await?;
     scene.expiry.purge().await?;
-    scene
-        .database
-        .sql("UPDATE tailrace.drop_history SET dropped_at = dropped_at - interval '1 year'")
-        .await?;
+    let year_ago = Utc::now() - TimeDelta::days(365);
+    scene.catalog.backdate_through(scene.catalog.head().await?, year_ago).await?;
     let both = Some(format!("{dropped} {retained}"));
     // Retained, and queued.
     scene.database.sweep().await?;

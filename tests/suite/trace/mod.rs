@@ -18,10 +18,11 @@ use tailrace::catalog::tables::catalogs;
 use tailrace::demo::lake::{Catalog, CatalogOptions, Field, NewFile, Table};
 use tailrace::demo::standin::{Expiry, FloorMove};
 use tailrace::instant::UtcInstant;
+use tailrace::sweep::Settings;
 use tailrace::trace::{Asked, DropTrace, TraceReport, advance, trace};
 
 use crate::support::TestDatabase;
-use crate::support::program::days_ago;
+use crate::support::program::{days_ago, settings};
 
 /// A lake with the table `events.raw` by day, of which seven days are kept.
 struct Scene {
@@ -77,6 +78,12 @@ impl Scene {
         let mut session = self.database.tailrace().session().await?;
         advance(&mut session, at.parse()?, &BTreeSet::new()).await?;
         close(session).await;
+        Ok(())
+    }
+
+    /// What a whole pass at this time notes.
+    async fn note_by_a_pass(&self, at: &str) -> Result<()> {
+        self.database.sweep_with(&Settings { as_of: Some(at.parse()?), ..settings() }).await?;
         Ok(())
     }
 

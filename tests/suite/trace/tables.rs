@@ -93,16 +93,18 @@ async fn a_drop_that_a_restore_took_back_is_undone_for_good() -> Result<()> {
                  UPDATE hog_catalog SET last_snapshot_id = {dropped} - 1"
             ))
             .await?;
+        // A pass is to note it, and not to drop anew.
+        scene.database.sql("UPDATE tailrace.policy SET mode = 'paused'").await?;
         let told = scene.only().await?;
         assert_eq!((told.stage, told.held_by), (Stage::Undone, vec![Hold::Pass]));
         if noted_before_the_id_is_used_again {
-            scene.note(FIRST).await?;
+            scene.note_by_a_pass(FIRST).await?;
         }
         let used = scene.table.append(vec![NewFile::of(["99999"])]).await?.snapshot_id;
         assert_eq!((used, scene.only().await?.stage), (dropped, Stage::Undone));
-        scene.note(FIRST).await?;
+        scene.note_by_a_pass(FIRST).await?;
         scene.floor_to(dropped).await?;
-        scene.note("2031-01-02T00:00:00Z").await?;
+        scene.note_by_a_pass("2031-01-02T00:00:00Z").await?;
         let report = scene.report().await?;
         assert_eq!((report.drops[0].stage, report.drops[0].files_left), (Stage::Undone, None));
         assert_eq!(report.drops[0].undone_seen_at, at(FIRST));

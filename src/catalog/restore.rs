@@ -1,0 +1,193 @@
+//! Whether a catalog was restored to an earlier time while the schema `tailrace` was not, and which of
+//! our drops that took back.
+//!
+//! Each pass notes the catalog's head with its `snapshot_time` ([`note_head`]); each drop of ours notes
+//! its snapshot in the same way, for `drop_history.dropped_at` is that snapshot's time, written in one
+//! statement with it. These are the **facts**. Ids are dense and in the order of the commits, so a
+//! restore to the head R leaves every fact up to R as it was and none above it: such a snapshot is
+//! missing, or its id was given out again at a later time. (Two times are the same only if the
+//! database's clock was set back to the microsecond.) So
+//! - a fact **agrees** where the catalog has that snapshot with that time, and disagrees where it has
+//!   not. Below the floor nobody can tell: the server deletes snapshots there, and no others;
+//! - **any** fact that disagrees means restored, not only the newest one: what was dropped by request
+//!   after the restore, and before a pass looked, agrees, with an id above the older facts that do not;
+//! - `agreed` is the newest fact that agrees below the oldest that disagrees. What was learned up to it
+//!   is true of the restored catalog; what was learned after it may not be. Where no fact that can be
+//!   checked agrees, nothing counts as agreed.
+//!
+//! A drop is **undone** where that was noted of it, or it came after `agreed` and the catalog has not
+//! its snapshot with its time. Below the floor that is the side of doubt: `undone` is told where nobody
+//! can prove the opposite.
+//!
+//! What is not found: a restore after which the floor passed every fact before a pass or a drop of ours
+//! looked. Nothing in the catalog tells of it then.
+
+pub mod settle;
+
+use std::collections::BTreeSet;
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::tables::Marks;
+use crate::instant::UtcInstant;
+
+/// How many heads of a catalog are kept, and how many of its newest drops are looked at beside.
+pub const FACTS: i64 = 1_000;
+
+/// The newest fact that agrees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Agreed {
+    /// The snapshot.
+    pub snapshot_id: i64,
+    /// When it was first noted as the head: what was learned before that was learned of the catalog up
+    /// to this snapshot.
+    pub noted_at: UtcInstant,
+}
+
+/// A catalog that was restored, of which no pass has noted that yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restored {
+    /// The newest snapshot.
+    pub head: i64,
+    /// `None` where no fact agrees.
+    pub agreed: Option<Agreed>,
+}
+
+/// The snapshot after which drops are to be compared with the catalog: none are where it was not
+/// restored.
+pub fn compared_after(restored: Option<&Restored>) -> i64 {
+    match restored {
+        None => i64::MAX,
+        Some(Restored { agreed, .. }) => agreed.map_or(i64::MIN, |agreed| agreed.snapshot_id),
+    }
+}
+
+/// Compares what is noted with the catalog; `None` where it was not restored since that was noted last.
+/// Only reads: one statement, which looks up at most twice [`FACTS`] snapshots, each by its key.
+pub async fn restored(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+) -> sqlx::Result<Option<Restored>> {
+    let row = sqlx::query!(
+        r#"with facts as materialized (
+             (select snapshot_id, snapshot_time, noted_at from tailrace.noted_head
+              where catalog_id = $1 order by snapshot_id desc limit $2)
+             union all
+             (select snapshot_id, dropped_at, dropped_at from tailrace.drop_history
+              where catalog_id = $1 and undone_seen_at is null order by snapshot_id desc limit $2)
+           ),
+           compared as materialized (
+             select f.snapshot_id, f.noted_at,
+                    f.snapshot_id <= c.last_snapshot_id and s.is_there is not null as agrees
+             from hog_catalog c
+             cross join facts f
+             left join lateral (
+               select true as is_there from hog_snapshot
+               where catalog_id = $1 and snapshot_id = f.snapshot_id
+                 and snapshot_time = f.snapshot_time offset 0) as s on true
+             where c.catalog_id = $1 and f.snapshot_id >= c.earliest_snapshot_id
+           )
+           select c.last_snapshot_id as head, a.snapshot_id as "snapshot_id?",
+                  a.noted_at as "noted_at?"
+           from hog_catalog c
+           cross join (select pg_catalog.min(snapshot_id) as snapshot_id
+                       from compared where not agrees) as lost
+           left join lateral (
+             select snapshot_id, noted_at from compared
+             where agrees and snapshot_id < lost.snapshot_id
+             order by snapshot_id desc, noted_at limit 1) as a on true
+           where c.catalog_id = $1 and lost.snapshot_id is not null"#,
+        catalog_id,
+        FACTS
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(|row| Restored {
+        head: row.head,
+        agreed: row
+            .snapshot_id
+            .zip(row.noted_at)
+            .map(|(snapshot_id, noted_at)| Agreed { snapshot_id, noted_at: noted_at.into() }),
+    }))
+}
+
+/// Which of these drops of a catalog are undone. `restored` is what [`restored()`] said.
+pub async fn undone(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    restored: Option<&Restored>,
+    drop_ids: &[Uuid],
+) -> sqlx::Result<BTreeSet<Uuid>> {
+    let undone = sqlx::query_scalar!(
+        r#"select h.drop_id from tailrace.drop_history h
+           where h.drop_id = any ($2) and h.catalog_id = $1
+             and (h.undone_seen_at is not null
+                  or h.snapshot_id > $3 and not exists (
+                    select from hog_snapshot s
+                    where s.catalog_id = $1 and s.snapshot_id = h.snapshot_id
+                      and s.snapshot_time = h.dropped_at
+                      and s.snapshot_id <= (select last_snapshot_id from hog_catalog
+                                            where catalog_id = $1)))"#,
+        catalog_id,
+        drop_ids,
+        compared_after(restored)
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(undone.into_iter().collect())
+}
+
+/// Reads where the catalog's files end, and notes its head as a fact, both of one moment; `None` if the
+/// catalog is gone. `now` is the time of the pass: not later than anything that it learns.
+///
+/// A head is noted once: what was learned of it before it was the head must not count as older. Where
+/// its id was noted with another time the older fact stays, and tells of the restore.
+pub async fn note_head(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    now: UtcInstant,
+) -> sqlx::Result<Option<Marks>> {
+    sqlx::query_as!(
+        Marks,
+        r#"with head as materialized (
+             select next_file_id, last_snapshot_id from hog_catalog where catalog_id = $1
+           ),
+           noted as (
+             insert into tailrace.noted_head (catalog_id, snapshot_id, snapshot_time, noted_at)
+             select $1, s.snapshot_id, s.snapshot_time, $2
+             from head h
+             cross join lateral (
+               select snapshot_id, snapshot_time from hog_snapshot
+               where catalog_id = $1 and snapshot_id = h.last_snapshot_id offset 0) as s
+             where $2::timestamptz is not null
+             on conflict (catalog_id, snapshot_id) do nothing
+           )
+           select next_file_id as "files_below!", last_snapshot_id as "through_snapshot!" from head"#,
+        catalog_id,
+        now.to_chrono()
+    )
+    .fetch_optional(connection)
+    .await
+}
+
+/// Forgets heads that say no more than newer ones: of each pass but its newest, and all but the newest
+/// [`FACTS`]. For a pass that begins, after it found that all agree: a restore to before one of these
+/// is told by the newer ones.
+pub async fn thin_heads(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"delete from tailrace.noted_head
+           where catalog_id = $1 and snapshot_id = any (array (
+             select snapshot_id from (
+               select snapshot_id,
+                      pg_catalog.row_number() over (order by snapshot_id desc) as place,
+                      pg_catalog.lead(noted_at) over (order by snapshot_id) = noted_at as is_followed
+               from tailrace.noted_head where catalog_id = $1) as heads
+             where place > $2 or is_followed))"#,
+        catalog_id,
+        FACTS
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,295 @@
+//! Settling a restore: all that was learned after the newest fact that agrees is forgotten, once, by
+//! the pass that has the catalog's lease.
+//!
+//! What each table of ours holds of a catalog, and what becomes of it:
+//! - `drop_history`: drops that the catalog does not know are noted undone, for good. Of the others,
+//!   what was noted of their rows and objects since is taken back: rows may be there again, and ids of
+//!   the removal queue are given out again.
+//! - `noted_head`: facts that do not agree go; the ones that agree stay.
+//! - `sweep_state`, `sweep_cursor`: file ids, snapshots, and what is kept because of them. All rows of
+//!   the catalog go, for they only save time: the pass that follows looks at everything, and so finds
+//!   again what undone drops had ended.
+//! - `spec_copy`: see [`forget_specs`].
+//! - `window_rule`: kept by `schema_version`, which is given out again. All rows of the catalog go.
+//! - `clock_memory.trusted_head`: see [`lower_trusted_head`]. The rest is of clocks, not of catalogs.
+//! - `drop_receipt`: a receipt is of its drop, and a replay asks what became of that.
+//! - `source_column_type`: stays. A type too many is one more way to read a value, and keeps.
+//! - `policy`: stays, for it says what somebody wants, but for what was learned with it: see
+//!   [`forget_columns`].
+//! - `claimant`, `window_setting`, `installation`: know no ids of a catalog's.
+
+use std::time::Duration;
+
+use sqlx::types::chrono::{DateTime, Utc};
+use sqlx::{Connection, PgConnection};
+
+use super::{Restored, compared_after};
+use crate::instant::UtcInstant;
+
+/// A pass stamps what it notes with the time at which it began, and may have looked so much later: what
+/// bears a stamp of so long before a fact may have been learned after it. Twice as long as a pass may
+/// take to note what became of drops and to look at a catalog.
+const STAMPS_ARE_EARLY: Duration = Duration::from_secs(600);
+
+/// What is to be compared, as all statements take it.
+#[derive(Clone, Copy)]
+struct Since {
+    catalog_id: i64,
+    /// Drops above it are compared with the catalog.
+    snapshot_id: i64,
+    /// What was noted from then on is forgotten; `None` for all.
+    noted_at: Option<DateTime<Utc>>,
+}
+
+/// Takes the acceptance of snapshots' times back to what is agreed, unless it was given after the
+/// restore: then the catalog has the snapshot of it. Before the clock is judged, and whatever that
+/// comes to: it only has more snapshots count.
+pub async fn lower_trusted_head(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    restored: &Restored,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"update tailrace.clock_memory m set trusted_head = $3, trusted_time = null
+           where m.catalog_id = $1 and m.trusted_head > $2
+             and not exists (select from hog_snapshot s
+                             where s.catalog_id = $1 and s.snapshot_id = m.trusted_head
+                               and s.snapshot_time = m.trusted_time)"#,
+        catalog_id,
+        compared_after(Some(restored)),
+        restored.agreed.map(|agreed| agreed.snapshot_id)
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Settles the restore of a catalog, in one transaction; returns how many drops it noted as undone.
+/// Whoever calls it has the catalog's lease. Marks are noted anew `window` after `now`.
+pub async fn settle(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    restored: &Restored,
+    now: UtcInstant,
+    window: Duration,
+) -> sqlx::Result<u64> {
+    let noted_at = restored.agreed.map(|agreed| agreed.noted_at.minus(STAMPS_ARE_EARLY));
+    let since = Since {
+        catalog_id,
+        snapshot_id: compared_after(Some(restored)),
+        noted_at: noted_at.and_then(UtcInstant::to_chrono),
+    };
+    let mut transaction = connection.begin().await?;
+    let undone = note_undone(&mut transaction, since, now).await?;
+    forget_ends(&mut transaction, since).await?;
+    forget_sweeps(&mut transaction, catalog_id).await?;
+    let tables = forget_specs(&mut transaction, since).await?;
+    revoke_marks_since(&mut transaction, since, &tables, now, window).await?;
+    forget_columns(&mut transaction, since).await?;
+    forget_heads(&mut transaction, since).await?;
+    transaction.commit().await?;
+    Ok(undone)
+}
+
+/// What it says of a drop is what [`super::undone()`] says.
+async fn note_undone(
+    connection: &mut PgConnection,
+    since: Since,
+    now: UtcInstant,
+) -> sqlx::Result<u64> {
+    let noted = sqlx::query!(
+        r#"update tailrace.drop_history h set undone_seen_at = $3
+           where h.catalog_id = $1 and h.undone_seen_at is null and h.snapshot_id > $2
+             and not exists (
+               select from hog_snapshot s
+               where s.catalog_id = $1 and s.snapshot_id = h.snapshot_id
+                 and s.snapshot_time = h.dropped_at
+                 and s.snapshot_id <= (select last_snapshot_id from hog_catalog
+                                       where catalog_id = $1))"#,
+        since.catalog_id,
+        since.snapshot_id,
+        now.to_chrono()
+    )
+    .execute(connection)
+    .await?;
+    Ok(noted.rows_affected())
+}
+
+/// Takes back that rows or objects of drops were seen to be gone.
+async fn forget_ends(connection: &mut PgConnection, since: Since) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"update tailrace.drop_history
+           set gone_seen_at = null,
+               last_removal_id = case
+                 when purged_seen_at < coalesce($2, '-infinity'::timestamptz)
+                 then last_removal_id end,
+               purged_seen_at = case
+                 when purged_seen_at < coalesce($2, '-infinity'::timestamptz)
+                 then purged_seen_at end
+           where catalog_id = $1 and undone_seen_at is null
+             and (purged_seen_at >= coalesce($2, '-infinity'::timestamptz)
+                  or gone_seen_at >= coalesce($2, '-infinity'::timestamptz))"#,
+        since.catalog_id,
+        since.noted_at
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn forget_sweeps(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"with cursors as (
+             delete from tailrace.sweep_cursor where catalog_id = $1
+           ),
+           rules as (
+             delete from tailrace.window_rule where catalog_id = $1
+           )
+           delete from tailrace.sweep_state where catalog_id = $1"#,
+        catalog_id
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Has copies of specs that the catalog does not have any more, and that began after what is agreed, no
+/// longer stand for their id: it is given out again, and would stay disputed for ever. Returns the tables of such
+/// copies.
+///
+/// They are not deleted. A writer may have one of these specs in its cache, and stores values by it
+/// under the id of the spec that is live now; so what it says stays one of the meanings that a value of
+/// the table can have. It is kept under its id with a minus, which no file has, before all specs.
+///
+/// Where nothing is agreed a copy may as well be of a spec that expiry deleted long ago; then its files
+/// are of an unknown spec, and stay.
+async fn forget_specs(connection: &mut PgConnection, since: Since) -> sqlx::Result<Vec<i64>> {
+    let lost = sqlx::query!(
+        r#"select k.table_id as "table_id!", k.spec_id as "spec_id!", k.fields as "fields!"
+           from tailrace.spec_copy k
+           where k.catalog_id = $1 and k.spec_id > 0
+             and (k.begin_snapshot > $2 or $2 = -9223372036854775808)
+             and not exists (
+               select from hog_partition_spec s
+               where s.catalog_id = $1 and s.table_id = k.table_id and s.spec_id = k.spec_id
+                 and s.begin_snapshot = k.begin_snapshot
+                 and k.fields = (
+                   select coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+                              'key_index', f.key_index, 'source_field_id', f.source_field_id,
+                              'transform', f.transform, 'transform_param', f.transform_param)
+                            order by f.key_index), '[]')
+                   from hog_partition_field f
+                   where f.catalog_id = $1 and f.table_id = s.table_id
+                     and f.spec_id = s.spec_id))"#,
+        since.catalog_id,
+        since.snapshot_id
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    let mut tables = Vec::new();
+    for copy in lost {
+        // An earlier restore may have taken back the same.
+        sqlx::query!(
+            r#"delete from tailrace.spec_copy
+               where catalog_id = $1 and table_id = $2 and spec_id = -$3::bigint and fields = $4"#,
+            since.catalog_id,
+            copy.table_id,
+            copy.spec_id,
+            copy.fields
+        )
+        .execute(&mut *connection)
+        .await?;
+        sqlx::query!(
+            r#"update tailrace.spec_copy set spec_id = -$3::bigint
+               where catalog_id = $1 and table_id = $2 and spec_id = $3 and fields = $4"#,
+            since.catalog_id,
+            copy.table_id,
+            copy.spec_id,
+            copy.fields
+        )
+        .execute(&mut *connection)
+        .await?;
+        tables.push(copy.table_id);
+    }
+    tables.sort_unstable();
+    tables.dedup();
+    Ok(tables)
+}
+
+/// Has marks that were noted since, and all of `tables`, noted anew, `window` after `now`: row ids are
+/// given out again, and writers that know a spec which is no more go on with it for some time.
+async fn revoke_marks_since(
+    connection: &mut PgConnection,
+    since: Since,
+    tables: &[i64],
+    now: UtcInstant,
+    window: Duration,
+) -> sqlx::Result<()> {
+    let Some((now, due)) = now.to_chrono().zip(now.plus(window).to_chrono()) else {
+        return Ok(());
+    };
+    sqlx::query!(
+        r#"update tailrace.spec_copy
+           set mark_row_id = null, mark_snapshot = null, watched_from = null, mark_due = $4,
+               marked_at = $5
+           where catalog_id = $1
+             and (table_id = any ($6) or mark_snapshot > $2
+                  or marked_at >= coalesce($3, '-infinity'::timestamptz)
+                  or copied_at >= coalesce($3, '-infinity'::timestamptz))"#,
+        since.catalog_id,
+        since.snapshot_id,
+        since.noted_at,
+        due,
+        now,
+        tables
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Policies know their column by its id, which is given out again. The mirror of a property that was
+/// made since is made anew, from the property. A stored policy that was set since, on a column that the
+/// table does not have now, is paused: what gets the column's id next is not what was meant.
+async fn forget_columns(connection: &mut PgConnection, since: Since) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"with mirrors as (
+             delete from tailrace.policy
+             where catalog_id = $1 and source = 'property'
+               and updated_at >= coalesce($2, '-infinity'::timestamptz)
+           )
+           update tailrace.policy p
+           set mode = 'paused', revision = pg_catalog.nextval('tailrace.policy_revision'),
+               updated_by = 'tailrace: the catalog was restored'
+           where p.catalog_id = $1 and p.source = 'stored' and p.mode <> 'paused'::text
+             and p.updated_at >= coalesce($2, '-infinity'::timestamptz)
+             and exists (select from hog_table t
+                         where t.catalog_id = $1 and t.table_id = p.table_id
+                           and t.table_uuid = p.table_uuid)
+             and not exists (select from hog_column c
+                             where c.catalog_id = $1 and c.table_id = p.table_id
+                               and c.field_id = p.source_field_id)"#,
+        since.catalog_id,
+        since.noted_at
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn forget_heads(connection: &mut PgConnection, since: Since) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"delete from tailrace.noted_head h
+           where h.catalog_id = $1 and h.snapshot_id > $2
+             and not exists (select from hog_snapshot s
+                             where s.catalog_id = $1 and s.snapshot_id = h.snapshot_id
+                               and s.snapshot_time = h.snapshot_time
+                               and s.snapshot_id <= (select last_snapshot_id from hog_catalog
+                                                     where catalog_id = $1))"#,
+        since.catalog_id,
+        since.snapshot_id
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

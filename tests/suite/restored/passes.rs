@@ -1,0 +1,220 @@
+//! The first pass after a restore works on the catalog as it is.
+
+use anyhow::Result;
+use serde_json::json;
+use sqlx::postgres::PgPoolOptions;
+use tailrace::clock_guard::Reading;
+use tailrace::demo::lake::{Lake, NewFile};
+use tailrace::sweep::report::Outcome;
+use tailrace::sweep::{Scope, Settings, run_pass};
+use tokio_util::sync::CancellationToken;
+
+use super::Scene;
+use crate::support::gate::while_it_waits;
+use crate::support::program::{days_ago, settings};
+
+/// The cursor says that all of it was dealt with.
+#[tokio::test]
+async fn what_is_live_again_goes_in_the_very_pass_that_tells_it() -> Result<()> {
+    let scene = Scene::new().await?;
+    let ids = scene.append([8, 9, 0]).await?;
+    let backup = scene.database.back_up("before").await?;
+    let dropped = scene.dropping(2).await?;
+    assert_eq!(scene.sweep().await?.outcome, Outcome::NothingToDo);
+    scene.database.restore(&backup).await?;
+    assert_eq!(scene.live().await?, ids);
+    // The ids that were given out once are given out again.
+    let fresh = scene.append([0]).await?;
+    assert_eq!(scene.catalog.head().await?, dropped);
+
+    let ran = scene.database.ran(&["sweep", "--output", "json"]).await?;
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(scene.live().await?, [ids[2], fresh[0]]);
+    let fields = |event: &str| {
+        let told = ran.events(event);
+        assert_eq!(told.len(), 1, "{event}: {}", ran.err);
+        told[0].clone()
+    };
+    let restored = fields("catalog_restored");
+    assert_eq!(restored["level"], "ERROR");
+    for (name, value) in [
+        ("catalog", json!("lake")),
+        ("head", json!(dropped)),
+        ("agreed", json!(dropped - 1)),
+        ("drops_undone", json!(1)),
+    ] {
+        assert_eq!(restored[name], value, "{name}: {restored}");
+    }
+    assert_eq!(fields("drops_undone")["drops"], 1);
+    // It is told once.
+    let again = scene.database.ran(&["sweep"]).await?;
+    assert_eq!(again.events("catalog_restored").len(), 0);
+    assert_eq!(scene.sweep().await?.outcome, Outcome::NothingToDo);
+    Ok(())
+}
+
+/// Nothing was dropped, and the watermarks are of files and snapshots that other ones are now.
+#[tokio::test]
+async fn files_with_ids_that_were_looked_at_before_are_looked_at() -> Result<()> {
+    let scene = Scene::new().await?;
+    scene.append([0]).await?;
+    assert_eq!(scene.sweep().await?.outcome, Outcome::NothingToDo);
+    let backup = scene.database.back_up("before").await?;
+    let mut first = Vec::new();
+    for _ in 0..3 {
+        first.extend(scene.append([0]).await?);
+    }
+    assert_eq!(scene.sweep().await?.outcome, Outcome::NothingToDo);
+    scene.database.restore(&backup).await?;
+    let mut second = Vec::new();
+    for _ in 0..3 {
+        second.extend(scene.append([9]).await?);
+    }
+    assert_eq!(first, second);
+    scene.dropping(3).await?;
+    Ok(())
+}
+
+/// What a pass remembers is of the head at which it turned to the table, later than the one at which
+/// it began: the restore is to a time between the two.
+#[tokio::test]
+async fn what_a_pass_remembers_is_told_by_the_head_that_it_looked_at() -> Result<()> {
+    let scene = Scene::new().await?;
+    scene.append([0]).await?;
+    let backup = scene.database.back_up("before").await?;
+    let pool = scene.database.pool.connect_options();
+    // Before the pass looks at the table, and after it began.
+    let append = || {
+        let options = pool.clone();
+        let appending = std::thread::spawn(move || -> Result<()> {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(async move {
+                let pool = PgPoolOptions::new().connect_lazy_with((*options).clone());
+                let lake = Lake::attach(&pool, "public");
+                let table = lake.open_catalog("lake").await?.open_table("events", "raw").await?;
+                for _ in 0..3 {
+                    table.append(vec![NewFile::of([days_ago(0)])]).await?;
+                }
+                Ok(())
+            })
+        });
+        appending.join().expect("it ends").expect("it appends");
+    };
+    let (through, stop) = (scene.database.tailrace(), CancellationToken::new());
+    let report = run_pass(&through, &settings(), &Scope::default(), &stop, &|_| append()).await?;
+    assert_eq!(report.tables[0].outcome, Outcome::NothingToDo);
+    let known = scene.database.text("SELECT max(through_snapshot) FROM tailrace.sweep_cursor");
+    assert_eq!(known.await?, Some(scene.catalog.head().await?.to_string()));
+
+    scene.database.restore(&backup).await?;
+    for _ in 0..3 {
+        scene.append([9]).await?;
+    }
+    scene.dropping(3).await?;
+    Ok(())
+}
+
+/// Files were found, and the pass waits for the commit lock: their ids are those of other files then.
+#[tokio::test]
+async fn what_was_found_before_a_restore_is_not_dropped_after_it() -> Result<()> {
+    let scene = Scene::new().await?;
+    scene.append([0]).await?;
+    let backup = scene.database.back_up("before").await?;
+    let found = scene.append([9, 8]).await?;
+    let meanwhile = async {
+        scene.database.restore(&backup).await?;
+        // As a commit of somebody else who was let in: the gate has the lock.
+        scene
+            .database
+            .sql(&format!(
+                "INSERT INTO hog_data_file (catalog_id, table_id, data_file_id, path, file_format,
+                     record_count, file_size_bytes, row_id_start, begin_snapshot, spec_id)
+                 SELECT catalog_id, table_id, {}, 'reused', file_format, record_count,
+                     file_size_bytes, row_id_start, begin_snapshot, spec_id FROM hog_data_file;
+                 INSERT INTO hog_file_partition_value (catalog_id, data_file_id, key_index, value)
+                 SELECT catalog_id, {0}, key_index, value FROM hog_file_partition_value;
+                 UPDATE hog_catalog SET next_file_id = {0} + 1",
+                found[0]
+            ))
+            .await
+    };
+    let pass = scene.database.sweep_one();
+    let (report, ()) = while_it_waits(&scene.catalog, pass, meanwhile).await?;
+    assert_eq!((report.outcome, report.counts().files), (Outcome::Failed, 0), "{report:?}");
+    assert_eq!(
+        report.error.as_deref(),
+        Some(
+            "the catalog was restored to an earlier time since this pass began: what it found is \
+             not acted by, and the next pass looks anew"
+        )
+    );
+    assert_eq!(scene.live().await?.len(), 2);
+    assert_eq!(scene.sweep().await?.outcome, Outcome::NothingToDo);
+    assert_eq!(scene.live().await?.len(), 2);
+    Ok(())
+}
+
+/// Restored twice, before any pass looked and again after one did.
+#[tokio::test]
+async fn a_second_restore_is_told_as_the_first() -> Result<()> {
+    let scene = Scene::new().await?;
+    scene.append([9]).await?;
+    let first = scene.database.back_up("first").await?;
+    let dropped = scene.dropping(1).await?;
+    scene.append([8]).await?;
+    let second = scene.database.back_up("second").await?;
+    let later = scene.dropping(1).await?;
+    scene.database.restore(&second).await?;
+    scene.database.restore(&first).await?;
+    assert_eq!(scene.stages().await?, [(later, "undone", false), (dropped, "undone", false)]);
+    assert_eq!(scene.dropping(1).await?, dropped);
+    scene.database.restore(&first).await?;
+    assert_eq!(scene.dropping(1).await?, dropped);
+    assert_eq!(
+        scene.stages().await?,
+        [
+            (later, "undone", true),
+            (dropped, "retained", false),
+            (dropped, "undone", true),
+            (dropped, "undone", true)
+        ]
+    );
+    Ok(())
+}
+
+/// Nothing that passes noted is as old.
+#[tokio::test]
+async fn a_restore_to_before_the_first_pass_is_told() -> Result<()> {
+    let scene = Scene::new().await?;
+    let backup = scene.database.back_up("before").await?;
+    scene.append([9]).await?;
+    let dropped = scene.dropping(1).await?;
+    scene.database.restore(&backup).await?;
+    assert_eq!(scene.stages().await?, [(dropped, "undone", false)]);
+    scene.append([9, 8]).await?;
+    assert_eq!(scene.dropping(2).await?, dropped);
+    assert_eq!(scene.stages().await?[1], (dropped, "undone", true));
+    Ok(())
+}
+
+/// A pass that the clock stops notes nothing; the next one that is accepted does.
+#[tokio::test]
+async fn it_waits_for_a_clock_that_is_acted_by() -> Result<()> {
+    let scene = Scene::new().await?;
+    scene.append([9]).await?;
+    let backup = scene.database.back_up("before").await?;
+    let dropped = scene.dropping(1).await?;
+    scene.database.restore(&backup).await?;
+    let apart = Reading {
+        database: "2026-01-01T00:00:00Z".parse()?,
+        host: "2027-01-01T00:00:00Z".parse()?,
+        boot: None,
+    };
+    let settings = Settings { clock: Some(apart), ..settings() };
+    let report = scene.database.sweep_with(&settings).await?;
+    assert_eq!(report.tables[0].outcome, Outcome::ClockSkew);
+    assert_eq!(scene.stages().await?, [(dropped, "undone", false)]);
+    assert_eq!(scene.dropping(1).await?, dropped);
+    assert_eq!(scene.stages().await?, [(dropped, "retained", false), (dropped, "undone", true)]);
+    Ok(())
+}
