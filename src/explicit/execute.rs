@@ -248,7 +248,10 @@ impl Execution<'_> {
             policy_revision: None,
         };
         let written =
-            write_drop(connection, &write).await.map_err(|error| self.hold_problem(error))?;
+            write_drop(connection, &write).await.map_err(|error| match Failure::of(&error) {
+                Failure::Content => self.refused(&error),
+                _ => self.hold_problem(error),
+            })?;
         self.check_size(written.map_or(0, |written| written.counts.files))?;
         let schema_version = written.map_or(state.schema_version, |written| written.schema_version);
         if let Some(idempotency_key) = self.idempotency_key {
@@ -376,7 +379,6 @@ impl Execution<'_> {
             Failure::StatementCancelled => {
                 queue_timeout("the drop took longer than drop.max_hold and was rolled back whole")
             }
-            Failure::Content => self.refused(&error),
             _ => internal(error),
         }
     }

@@ -17,7 +17,7 @@ use crate::catalog::shape::spec_book;
 use crate::catalog::tables::TableIdentity;
 use crate::catalog::walk::{Place, walk};
 use crate::instant::UtcInstant;
-use crate::policy::Policy;
+use crate::policy::{Mode, Policy};
 use crate::window::evidence::Doubt;
 use crate::window::{Judge, Retention, SpecBook, Verdict};
 
@@ -152,7 +152,12 @@ pub async fn plan_by_book(
     anyhow::ensure!(sorter.is_parquet, NOT_PARQUET);
     let mut evidence = Evidence::new(table, &judge, book, settings.cross_check);
     let examined = evidence.examine(connection, sorter.take(), sorter.is_whole).await?;
-    let remembered = answered(store::waiting(connection, table)).await?.unwrap_or_default();
+    // Where no pass ends anything, none keeps the memory up.
+    let remembered = match policy.mode {
+        Mode::Enforce => answered(store::waiting(connection, table)).await?,
+        Mode::Observe | Mode::Paused => None,
+    };
+    let remembered = remembered.unwrap_or_default();
     let (expired, waiting) = WaitingList::of(remembered, now).confirmed(
         examined.expired,
         &examined.withheld,

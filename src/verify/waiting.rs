@@ -77,7 +77,7 @@ async fn live(
 
 fn sample(table: &str, waiting: &Waiting, files: i64) -> Sample {
     let Waiting { reason, since, error, next_look, display, .. } = waiting;
-    let mut problem = format!("{reason} since {since}: {files} files");
+    let mut problem = format!("{reason} since {since}, files: {files}");
     if let Some(error) = error {
         problem.push_str(&format!("; {error}"));
     }

@@ -94,7 +94,8 @@ impl Enforcement<'_> {
     fn refused(&mut self, expired: &ExpiredTuple, error: &str) {
         let TableIdentity { catalog, namespace, table, .. } = self.lookup.table;
         let told = self.waiting.refuse(expired, error.to_owned(), self.context.now);
-        let Some(Waiting { next_look, files, .. }) = told else { return };
+        let Some(Waiting { next_look, files, tuple, .. }) = told else { return };
+        let partition_values = serde_json::to_string(&tuple.values).unwrap_or_default();
         tracing::warn!(
             event = events::TUPLE_POISONED,
             catalog,
@@ -102,8 +103,7 @@ impl Enforcement<'_> {
             table,
             partition = expired.display,
             spec_id = expired.tuple.spec_id,
-            partition_values =
-                serde_json::to_string(&expired.tuple.tuple.values).unwrap_or_default(),
+            partition_values,
             files,
             error,
             next_look = next_look.map(tracing::field::display),

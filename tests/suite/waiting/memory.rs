@@ -5,12 +5,16 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::Value;
 use tailrace::catalog::connect::close;
+use tailrace::demo::lake::NewFile;
 use tailrace::explicit::drop_partitions;
 use tailrace::sweep::report::Outcome;
+use tailrace::sweep::{Progress, Settings};
 
 use super::{NOW, Scene};
 use crate::explicit::{drop_of, item, patient, raw};
+use crate::support::governed::{Ran, of_table};
 use crate::support::program::settings;
+use crate::support::timer::{TestTimer, pacing};
 
 /// Another policy makes a full pass, and does not forget what waits, nor since when.
 #[tokio::test]
@@ -54,6 +58,42 @@ async fn a_pass_that_looks_at_nothing_keeps_it() -> Result<()> {
     Ok(())
 }
 
+/// A pass that stops between two texts keeps what it did not look up, and since when it waits.
+#[tokio::test]
+async fn a_pass_that_stops_early_keeps_the_rest() -> Result<()> {
+    let scene = Scene::days(4).await?;
+    scene.refuse(&[1, 2], "no").await?;
+    let mut settings = Settings { lock_duty: 1.0, ..settings() };
+    settings.reach.small_table = 0;
+    scene.sweep_with(&settings, NOW).await?;
+    let before = scene.waits().await?;
+    assert_eq!(before.len(), 2);
+
+    scene.table.append(vec![NewFile::of(["18000"])]).await?;
+    settings.as_of = Some("2026-11-30T12:10:00Z".parse()?);
+    (settings.reach.texts_at_once, settings.reach.tuples_at_hand) = (1, 1);
+    // Room for late files to be read at once, not for the table.
+    settings.reach.small_table = 1;
+    let timer = TestTimer::new();
+    let progress = |progress: Progress<'_>| {
+        if let Progress::Dropped { .. } = progress {
+            timer.advance(Duration::from_secs(700));
+        }
+    };
+    let report = scene.database.sweep_paced(&settings, &pacing(&timer), &progress).await?;
+    let raw = of_table(&report, "raw");
+    assert_eq!((raw.outcome, raw.full, raw.snapshots.len()), (Outcome::Partial, Some(false), 1));
+    assert_eq!(scene.waits().await?, before);
+    let seen: Vec<_> = scene.waiting().await?.iter().map(|one| one["seen_at"].clone()).collect();
+    assert_eq!(seen, ["2026-11-30T12:10:00Z", NOW]);
+    let report = scene.sweep_at("2026-11-30T12:11:00Z").await?;
+    assert_eq!(report.outcome, Outcome::Poisoned);
+    for waiting in scene.waiting().await? {
+        assert_eq!(waiting["since"], NOW);
+    }
+    Ok(())
+}
+
 /// A reading that goes on over pieces remembers the list on its way.
 #[tokio::test]
 async fn saves_in_the_middle_of_a_reading_lose_nothing() -> Result<()> {
@@ -83,7 +123,7 @@ async fn what_cannot_be_read_is_forgotten() -> Result<()> {
         let plan = scene.database.plan_json(NOW).await?;
         assert_eq!(plan["waiting"], serde_json::json!([]), "{damage}");
         assert_eq!(plan["expired"].as_array().map(Vec::len), Some(1), "{damage}");
-        let file = tailrace::demo::lake::NewFile::of(["18003"]);
+        let file = NewFile::of(["18003"]);
         scene.table.append(vec![file]).await?;
         let report = scene.sweep_at(NOW).await?;
         assert_eq!(report.outcome, Outcome::Poisoned, "{damage}");
@@ -101,7 +141,7 @@ async fn it_is_logged_once_per_change() -> Result<()> {
     let args = ["sweep", "--output", "json"];
     let first = scene.database.ran(&args).await?;
     assert_eq!(first.code, 3, "{first:?}");
-    let told = |ran: &crate::support::governed::Ran, event: &str| -> Vec<String> {
+    let told = |ran: &Ran, event: &str| -> Vec<String> {
         let of = |line: &Value| line["partition"].as_str().unwrap_or_default().to_owned();
         ran.events(event).iter().map(of).collect()
     };

@@ -1,19 +1,19 @@
 //! Files that the database refuses to end stop no other file of their table.
 
 use anyhow::Result;
+use tailrace::catalog::connect::close;
 use tailrace::demo::lake::NewFile;
+use tailrace::explicit::drop_partitions;
 use tailrace::explicit::problem::Problem;
-use tailrace::sweep::report::Outcome;
+use tailrace::sweep::report::{Outcome, TableReport};
 
 use super::{NOW, Scene};
 use crate::explicit::{drop_of, item, patient, raw};
 use crate::support::governed::snapshots;
 use crate::support::program::settings;
-use tailrace::catalog::connect::close;
-use tailrace::explicit::drop_partitions;
 
 /// The days of each snapshot: the first, and how many.
-fn days(report: &tailrace::sweep::report::TableReport) -> Vec<(&str, usize)> {
+fn days(report: &TableReport) -> Vec<(&str, usize)> {
     let of = |(_, days): (i64, Vec<_>)| (days[0], days.len());
     snapshots(report).into_iter().map(of).collect()
 }

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use serde_json::json;
 use tailrace::instant::UtcInstant;
+use tailrace::policy::Mode;
 use tailrace::sweep::Scope;
 use tailrace::sweep::report::Outcome;
 use tailrace::verify::report::{Check, Report, Status};
@@ -66,6 +67,11 @@ async fn plan_lists_it_apart_from_what_goes() -> Result<()> {
          2026-11-30T12:15:00Z  1 file\n      {error}\n"
     );
     assert!(ran.out.contains(&text), "{}", ran.out);
+
+    // Where nothing is enforced no pass keeps the memory up.
+    scene.database.govern_as(&scene.table, "day(at)", "7d", Mode::Observe).await?;
+    let plan = scene.database.plan_json("2026-11-30T12:10:00Z").await?;
+    assert_eq!((&plan["waiting"], plan["expired"].as_array().map(Vec::len)), (&json!([]), Some(2)));
     Ok(())
 }
 
@@ -104,7 +110,7 @@ async fn verify_tells_it_and_calls_it_overdue_only_where_no_pass_came() -> Resul
     assert_eq!((told.status, told.count, told.complete), (Status::Information, 3, true));
     let next = at.parse::<UtcInstant>()?.plus(std::time::Duration::from_secs(15 * 60));
     let poisoned = format!(
-        "poisoned since {at}: 1 files; the database says: no (SQLSTATE P0001); in PL/pgSQL function \
+        "poisoned since {at}, files: 1; the database says: no (SQLSTATE P0001); in PL/pgSQL function \
          refuse_files() line 4 at RAISE; next look {next}"
     );
     let samples: Vec<_> = told
@@ -112,7 +118,7 @@ async fn verify_tells_it_and_calls_it_overdue_only_where_no_pass_came() -> Resul
         .iter()
         .map(|sample| (sample.partition.as_deref().unwrap_or_default(), sample.problem.as_str()))
         .collect();
-    let oversize = format!("oversize since {at}: 5 files");
+    let oversize = format!("oversize since {at}, files: 5");
     let expected = [
         ("2019-04-15", poisoned.as_str()),
         ("2019-04-16", poisoned.as_str()),
