@@ -262,13 +262,11 @@ pub async fn keep_window_rules(connection: &mut PgConnection, catalog_id: i64) -
     Ok(())
 }
 
-/// Forgets the claimants and rules of catalogs that are gone, whose claims went with them.
+/// Forgets the rules of catalogs that are gone, which are worked out anew for one that is back. Its
+/// claimant stays: what it claimed could be renewed and released by nobody else.
 pub async fn forget_gone_catalogs(connection: &mut PgConnection) -> sqlx::Result<()> {
     sqlx::query!(
-        r#"with claimants as (
-             delete from tailrace.claimant x
-             where not exists (select from hog_catalog c where c.catalog_id = x.catalog_id))
-           delete from tailrace.window_rule x
+        r#"delete from tailrace.window_rule x
            where not exists (select from hog_catalog c where c.catalog_id = x.catalog_id)"#
     )
     .execute(connection)

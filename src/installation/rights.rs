@@ -198,10 +198,16 @@ const LIST: &[Listed] = &[
             "trusted_at",
             "trusted_by",
             "trust_reason",
+            "gone_seen_at",
         ],
         &[ours("spec_copy")],
     ),
-    (Purpose::Passes, &["SELECT", "INSERT", "DELETE"], &[], &[ours("source_column_type")]),
+    (
+        Purpose::Passes,
+        &["SELECT", "INSERT", "UPDATE", "DELETE"],
+        &["gone_seen_at"],
+        &[ours("source_column_type")],
+    ),
     (
         Purpose::Passes,
         &["SELECT", "INSERT", "UPDATE", "DELETE"],
@@ -219,7 +225,7 @@ const LIST: &[Listed] = &[
         &[],
         &[hog("hog_compaction_claim"), ours("window_rule")],
     ),
-    (Purpose::Shield, &["SELECT", "INSERT", "DELETE"], &[], &[ours("claimant")]),
+    (Purpose::Shield, &["SELECT", "INSERT"], &[], &[ours("claimant")]),
     (Purpose::Shield, &["SELECT", "UPDATE"], &[], &[ours("window_setting")]),
     (
         Purpose::Inspection,
