@@ -7,15 +7,15 @@
 -- `gone_seen_at` is when a pass first saw that the incarnation is not there, null while it is; it says
 -- when the row may be deleted and nothing else. What is in force is asked of the catalog itself.
 -- The names are those under which the table was last seen: they tell whose policy it was, and no policy
--- follows them. `gone_told` is what the log was told of it: that the table is gone, or that another table
--- of its name has no policy.
+-- follows them. `gone_told` is what was said of it: that the table is gone, that another table of its name
+-- has no policy, or by a person, who took that one's policy away, that it needs none.
 alter table tailrace.policy
   add column gone_seen_at timestamptz,
   add column gone_told text,
   add column catalog_name text,
   add column namespace_name text,
   add column table_name text,
-  add constraint policy_gone_told check (gone_told in ('gone', 'orphaned'));
+  add constraint policy_gone_told check (gone_told in ('gone', 'orphaned', 'settled'));
 alter table tailrace.spec_copy
   add column table_uuid uuid,
   add column gone_seen_at timestamptz;

@@ -262,11 +262,14 @@ pub async fn keep_window_rules(connection: &mut PgConnection, catalog_id: i64) -
     Ok(())
 }
 
-/// Forgets the rules of catalogs that are gone, which are worked out anew for one that is back. Its
-/// claimant stays: what it claimed could be renewed and released by nobody else.
+/// Forgets the claimants and rules of catalogs that are gone, whose claims went with them. For one that is
+/// back, as after a restore, both are made anew; claims that came back with it lapse.
 pub async fn forget_gone_catalogs(connection: &mut PgConnection) -> sqlx::Result<()> {
     sqlx::query!(
-        r#"delete from tailrace.window_rule x
+        r#"with claimants as (
+             delete from tailrace.claimant x
+             where not exists (select from hog_catalog c where c.catalog_id = x.catalog_id))
+           delete from tailrace.window_rule x
            where not exists (select from hog_catalog c where c.catalog_id = x.catalog_id)"#
     )
     .execute(connection)

@@ -186,7 +186,8 @@ async fn get(connection: &mut PgConnection, args: &GetArgs) -> anyhow::Result<u8
         Err(error) => match of_gone(connection, &args.table, None).await?.len() {
             0 => return Err(error),
             _ => bail!(
-                "{error}; one that had the name is gone, and its policy with it:                  `tailrace policy list --all` shows it"
+                "{error}; one that had the name is gone, and its policy with it: \
+                 `tailrace policy list --all` shows it"
             ),
         },
     };
@@ -283,6 +284,7 @@ async fn unset(
         }
     }
     store::remove(connection, identity, Source::Stored).await?;
+    tombstones::settle(connection, &table).await?;
     tracing::info!(
         event = events::POLICY_UNSET,
         catalog = identity.catalog,

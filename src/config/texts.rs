@@ -74,8 +74,7 @@ impl Cron {
     /// The longest distance of two ticks in a row, among the next ones.
     pub fn longest_distance(&self, now: DateTime<Utc>) -> Option<Duration> {
         let next = |tick: &DateTime<Utc>| self.next_after(*tick);
-        let ticks: Vec<_> =
-            std::iter::successors(self.next_after(now), next).take(TICKS).collect();
+        let ticks: Vec<_> = std::iter::successors(self.next_after(now), next).take(TICKS).collect();
         ticks.windows(2).filter_map(|two| (two[1] - two[0]).to_std().ok()).max()
     }
 }

@@ -247,6 +247,7 @@ async fn unset(
         }
     }
     store::remove(connection, &live.identity, Source::Stored).await?;
+    tombstones::settle(connection, &live).await?;
     tracing::info!(
         event = events::POLICY_UNSET,
         catalog = live.identity.catalog,

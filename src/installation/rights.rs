@@ -225,7 +225,7 @@ const LIST: &[Listed] = &[
         &[],
         &[hog("hog_compaction_claim"), ours("window_rule")],
     ),
-    (Purpose::Shield, &["SELECT", "INSERT"], &[], &[ours("claimant")]),
+    (Purpose::Shield, &["SELECT", "INSERT", "DELETE"], &[], &[ours("claimant")]),
     (Purpose::Shield, &["SELECT", "UPDATE"], &[], &[ours("window_setting")]),
     (
         Purpose::Inspection,

@@ -156,6 +156,28 @@ pub async fn all_rows(connection: &mut PgConnection) -> sqlx::Result<Vec<KeptRow
     Ok(kept.collect())
 }
 
+/// Notes beside a row that a person said that no other table in the place of its own needs a policy. What it
+/// is for its own table stays.
+pub async fn settle_row(
+    connection: &mut PgConnection,
+    (catalog_id, table_id): (i64, i64),
+    row: &PolicyRow,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"update tailrace.policy set gone_told = 'settled'
+           where catalog_id = $1 and table_id = $2 and table_uuid = $3 and source = $4
+             and revision = $5"#,
+        catalog_id,
+        table_id,
+        row.table_uuid,
+        row.source,
+        row.revision
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
 /// Removes one row as it was read: nothing happens where it was set anew since. Waits for a drop that is
 /// in its commit, should the table be back.
 pub async fn remove_row(

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::store::{self, KeptRow};
 use crate::catalog::checks::replaced::left_policies;
-use crate::catalog::tables::{LiveTable, catalogs, live_tables};
+use crate::catalog::tables::{LiveTable, TableIdentity, catalogs, live_tables};
 use crate::events;
 
 /// A policy of a table that is gone.
@@ -44,13 +44,14 @@ pub async fn tombstones(connection: &mut PgConnection) -> sqlx::Result<Vec<Tombs
     let known = catalogs(connection).await?;
     for catalog in &known {
         let tables = live_tables(connection, catalog, true).await?;
-        live.extend(tables.into_iter().map(|LiveTable { identity: of, .. }| {
-            (of.catalog_id, of.table_id, of.table_uuid)
-        }));
+        live.extend(
+            tables
+                .into_iter()
+                .map(|LiveTable { identity: of, .. }| (of.catalog_id, of.table_id, of.table_uuid)),
+        );
     }
-    let is_gone = |kept: &KeptRow| {
-        !live.contains(&(kept.catalog_id, kept.table_id, kept.row.table_uuid))
-    };
+    let is_gone =
+        |kept: &KeptRow| !live.contains(&(kept.catalog_id, kept.table_id, kept.row.table_uuid));
     let named = |kept: KeptRow| {
         let catalog = known
             .iter()
@@ -77,9 +78,8 @@ pub async fn of_name(
     if let Some(LiveTable { identity, .. }) = live {
         let left = left_policies(connection, identity.catalog_id).await?;
         let here = left.into_iter().filter(|left| left.table_id == identity.table_id);
-        places.extend(
-            here.map(|left| (identity.catalog_id, left.old_table_id, left.old_table_uuid)),
-        );
+        places
+            .extend(here.map(|left| (identity.catalog_id, left.old_table_id, left.old_table_uuid)));
     }
     let mut all = tombstones(connection).await?;
     all.retain(|Tombstone { kept, catalog: of }| {
@@ -89,6 +89,18 @@ pub async fn of_name(
         has_name || places.contains(&(kept.catalog_id, kept.table_id, kept.row.table_uuid))
     });
     Ok(all)
+}
+
+/// Notes that a live table's policy was taken away on purpose: that those of tables whose name or place it
+/// has are gone is no news then. They are in force again all the same if their own tables are back.
+pub async fn settle(connection: &mut PgConnection, live: &LiveTable) -> sqlx::Result<()> {
+    let TableIdentity { catalog, namespace, table, .. } = &live.identity;
+    for Tombstone { kept, .. } in
+        of_name(connection, catalog, (namespace, table), Some(live)).await?
+    {
+        store::settle_row(connection, (kept.catalog_id, kept.table_id), &kept.row).await?;
+    }
+    Ok(())
 }
 
 /// Removes some of them, and tells the log.

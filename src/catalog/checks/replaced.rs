@@ -30,7 +30,7 @@ pub struct LeftPolicy {
 /// mode is one, and the property counts as a policy of the successor.
 ///
 /// Asks the catalog itself and no note of a pass: it is so from the moment in which the new table is
-/// there, until it has a policy, or that of the old one was taken away. What the old table was called, the
+/// there, until it has a policy, or a person took one away under its name. What the old table was called, the
 /// catalog says as long as it knows it, and then the policy.
 ///
 /// Reads the catalog's rows of tables, not of files. Servers before V14 lack `replaced_table_id` and
@@ -65,7 +65,7 @@ pub async fn left_policies(
                                    and n.namespace_id = v.namespace_id
                where v.catalog_id = o.catalog_id and v.table_id = o.table_id
                order by v.begin_snapshot desc limit 1) as l on true
-             where p.catalog_id = $1
+             where p.catalog_id = $1 and p.gone_told is distinct from 'settled'::text
                and not coalesce(o.dropped_snapshot is null and l.end_snapshot is null
                                 and not l.dropped, false)
              order by p.table_id, p.table_uuid, p.source desc
