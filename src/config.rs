@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chrono::Utc;
 use serde::{Deserialize, Serialize};
 use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
@@ -160,6 +161,12 @@ impl Config {
     /// The time between the starts of two passes, if `schedule.cron` does not say.
     pub fn every(&self) -> Duration {
         self.schedule.every.map_or(DEFAULT_EVERY, Span::get)
+    }
+
+    /// The longest time between the starts of two passes.
+    pub fn distance_of_passes(&self) -> Duration {
+        let cron = self.schedule.cron.as_ref();
+        cron.and_then(|cron| cron.longest_distance(Utc::now())).unwrap_or_else(|| self.every())
     }
 
     /// The heartbeat file.

@@ -28,6 +28,7 @@ use serde::Serialize;
 
 use crate::catalog::tables::TableIdentity;
 use crate::instant::{UtcInstant, roughly};
+use crate::policy::command::shell_word;
 
 pub use examine::{Doctor, examine};
 
@@ -161,16 +162,6 @@ fn listed(names: &[String]) -> String {
     match names.len().saturating_sub(NAMES_SHOWN) {
         0 => shown,
         more => format!("{shown} and {more} more"),
-    }
-}
-
-/// A word as a shell takes it literally, in quotes only where it needs them: names of tables and
-/// columns are anybody's, and a line to copy must do what it says and nothing else.
-pub(crate) fn shell_word(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:=@%+,".contains(letter);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 

@@ -120,6 +120,14 @@ events! {
     info POLICY_SET = "policy_set";
     /// A policy was taken away.
     info POLICY_UNSET = "policy_unset";
+    /// A table is gone; its policy is kept for a while.
+    info POLICY_TOMBSTONED = "policy_tombstoned";
+    /// A table with a policy is gone, and another one is in its place that has none.
+    warn POLICY_ORPHANED = "policy_orphaned";
+    /// A table that was gone is back, and so is its policy.
+    info POLICY_BACK = "policy_back";
+    /// The policy of a table that is gone was kept for long enough.
+    info POLICY_PURGED = "policy_purged";
     /// Somebody vouched for the partition values of a spec's files.
     info SPEC_TRUSTED = "spec_trusted";
     /// A table property became a policy, or changed one.

@@ -14,6 +14,9 @@
 //! What a renewal claims and for how long is a matter of the database's clock: where that is refused
 //! as it is for passes ([`clock_guard`](crate::clock_guard)), it writes nothing, and leases lapse.
 //!
+//! Each renewal copies the partition specs of all catalogs too, whether or not anything is claimed: passes
+//! may be further apart than the server keeps a spec that ended.
+//!
 //! Any number of daemons may do this side by side: they share the claimant of a catalog, take
 //! turns at writing, and each writes what is true by its own look.
 

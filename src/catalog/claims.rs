@@ -262,7 +262,8 @@ pub async fn keep_window_rules(connection: &mut PgConnection, catalog_id: i64) -
     Ok(())
 }
 
-/// Forgets the claimants and rules of catalogs that are gone, whose claims went with them.
+/// Forgets the claimants and rules of catalogs that are gone, whose claims went with them. For one that is
+/// back, as after a restore, both are made anew; claims that came back with it lapse.
 pub async fn forget_gone_catalogs(connection: &mut PgConnection) -> sqlx::Result<()> {
     sqlx::query!(
         r#"with claimants as (

@@ -2,7 +2,8 @@
 //!
 //! Whoever has the catalog's lease writes it, in one short statement at the beginning of a pass; a
 //! pass that is refused notes that and nothing else. `tailrace clock accept` writes the acceptance,
-//! which touches other columns: the two may come in any order.
+//! which touches other columns: the two may come in any order. So may who notes, for what else is
+//! remembered of it, that the catalog is gone ([`super::purge`]).
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;

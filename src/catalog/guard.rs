@@ -38,7 +38,8 @@ pub struct HoldBounds {
 
 /// Reads all of it in one round trip, sets the bounds for the statements that follow, and locks
 /// the policy rows `FOR SHARE NOWAIT`: a writer of policies waits until our transaction ends,
-/// and one that is writing at this moment fails us with SQLSTATE 55P03.
+/// and one that is writing at this moment fails us with SQLSTATE 55P03. Of an id that was given twice
+/// the rows of both incarnations are locked, and only those of the one that is there count.
 ///
 /// `None` if the catalog is gone. The commit lock must be held.
 ///
@@ -68,7 +69,7 @@ async fn run_or_prepare(
 ) -> sqlx::Result<Option<UnderLock>> {
     let statement = sqlx::query!(
         r#"with policies as materialized (
-             select source, revision, problem from tailrace.policy
+             select source, table_uuid, revision, problem from tailrace.policy
              where catalog_id = $1 and table_id = $2
              order by source
              for share nowait
@@ -78,9 +79,11 @@ async fn run_or_prepare(
                   coalesce(n.name) as namespace, coalesce(v.name) as "table",
                   coalesce(t.file_format, 'parquet') = 'parquet' as "is_parquet!",
                   v.properties -> 'partition_retention'::text as property,
-                  (select revision from policies where source = 'stored') as stored_revision,
-                  (select revision from policies where source = 'property' and problem is null)
-                    as property_revision,
+                  (select p.revision from policies p
+                   where p.source = 'stored' and p.table_uuid = t.table_uuid) as stored_revision,
+                  (select p.revision from policies p
+                   where p.source = 'property' and p.problem is null
+                     and p.table_uuid = t.table_uuid) as property_revision,
                   exists (
                     select from (select snapshot_id, snapshot_time from tailrace.noted_head
                                  where catalog_id = $1

@@ -29,7 +29,8 @@ const DROPS: i64 = 10_000;
 
 /// Notes the marks of a catalog that are due at `now`. One short statement where none is.
 ///
-/// Nothing is noted without the right to read `hog_table_stats`.
+/// Nothing is noted without the right to read `hog_table_stats`, nor for an incarnation that is not in
+/// the catalog: the counter would be that of another one with its id.
 pub async fn note_marks(
     connection: &mut PgConnection,
     catalog_id: i64,
@@ -39,10 +40,12 @@ pub async fn note_marks(
     let Some(now_stored) = now.to_chrono() else { return Ok(()) };
     let due = sqlx::query!(
         r#"select table_id, spec_id, due as "due!" from (
-             select table_id, spec_id, coalesce(mark_due,
-                      copied_at + pg_catalog.make_interval(secs => $3::double precision)) as due
-             from tailrace.spec_copy
-             where catalog_id = $1 and mark_row_id is null) as unmarked
+             select c.table_id, c.spec_id, coalesce(c.mark_due,
+                      c.copied_at + pg_catalog.make_interval(secs => $3::double precision)) as due
+             from tailrace.spec_copy c
+             join hog_table t on t.catalog_id = c.catalog_id and t.table_id = c.table_id
+                             and t.table_uuid = c.table_uuid
+             where c.catalog_id = $1 and c.mark_row_id is null) as unmarked
            where due <= $2"#,
         catalog_id,
         now_stored,
@@ -72,7 +75,9 @@ pub async fn note_marks(
            from unnest($2::bigint[], $3::bigint[], $4::bigint[])
                   as d (table_id, spec_id, snapshot_id)
            join hog_table_stats s on s.catalog_id = $1 and s.table_id = d.table_id
+           join hog_table t on t.catalog_id = $1 and t.table_id = d.table_id
            where c.catalog_id = $1 and c.table_id = d.table_id and c.spec_id = d.spec_id
+             and c.table_uuid = t.table_uuid
              and c.mark_row_id is null"#,
         catalog_id,
         &tables,
@@ -146,13 +151,14 @@ pub async fn revoke_marks(
         r#"update tailrace.spec_copy
            set mark_row_id = null, mark_snapshot = null, mark_due = $4, marked_at = $6,
                watched_from = coalesce($5, watched_from)
-           where catalog_id = $1 and table_id = $2 and spec_id = any($3)"#,
+           where catalog_id = $1 and table_id = $2 and table_uuid = $7 and spec_id = any($3)"#,
         catalog_id,
         table_id,
         specs,
         due,
         next_row_id,
-        now
+        now,
+        table.table_uuid
     )
     .execute(connection)
     .await?;

@@ -51,6 +51,7 @@ pub mod shape;
 pub mod tables;
 pub mod tail;
 pub mod texts;
+pub mod tombstones;
 pub mod traces;
 pub mod trust;
 pub mod vectors;

@@ -196,8 +196,8 @@ pub async fn used_by_server(
         .await
 }
 
-/// Purges, of all catalogs but these, receipts older than `keep`, and those of catalogs that are gone,
-/// at most `limit` of them; returns how many. After a refused clock the age counts from when it was accepted again: a
+/// Purges, of all catalogs but these, receipts older than `keep`, at most `limit` of them; returns how many.
+/// Those of a catalog that is gone are no exception: while it is being restored a drop may be asked for again. After a refused clock the age counts from when it was accepted again: a
 /// receipt of a clock that was behind looks older than it is, and its key must still be answered.
 pub async fn purge(
     connection: &mut PgConnection,
@@ -209,14 +209,13 @@ pub async fn purge(
         r#"delete from tailrace.drop_receipt r using (
              select catalog_id, idempotency_key from tailrace.drop_receipt o
              where o.catalog_id <> all ($3::bigint[])
-               and (o.created_at
-                      < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1)
-                    and not exists (
-                      select from tailrace.clock_memory m
-                      where m.catalog_id = o.catalog_id and m.epoch > 0::bigint
-                        and m.epoch_began >= pg_catalog.clock_timestamp()
-                                             - pg_catalog.make_interval(secs => $1))
-                    or not exists (select from hog_catalog c where c.catalog_id = o.catalog_id))
+               and o.created_at
+                     < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1)
+               and not exists (
+                 select from tailrace.clock_memory m
+                 where m.catalog_id = o.catalog_id and m.epoch > 0::bigint
+                   and m.epoch_began >= pg_catalog.clock_timestamp()
+                                        - pg_catalog.make_interval(secs => $1))
              limit $2) as old
            where r.catalog_id = old.catalog_id and r.idempotency_key = old.idempotency_key"#,
         keep.as_secs_f64(),

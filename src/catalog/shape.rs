@@ -152,7 +152,7 @@ pub async fn table_shape(
 }
 
 /// Everything known of the table's specs: what the catalog has, and our copies of what it
-/// deleted.
+/// deleted. Copies that are of another incarnation, which had the same id, are none of them.
 pub async fn spec_book(
     connection: &mut PgConnection,
     catalog_id: i64,
@@ -183,7 +183,9 @@ pub async fn spec_book(
                   c.mark_row_id, c.watched_from, c.mark_snapshot, c.marked_at, c.trusted_at,
                   c.begin_snapshot, c.is_reused
            from tailrace.spec_copy c
-           where c.catalog_id = $1 and c.table_id = $2"#,
+           where c.catalog_id = $1 and c.table_id = $2
+             and c.table_uuid = (select t.table_uuid from hog_table t
+                                 where t.catalog_id = $1 and t.table_id = $2)"#,
         catalog_id,
         table_id
     )
@@ -223,7 +225,9 @@ pub async fn spec_book(
              from hog_column where catalog_id = $1 and table_id = $2
              union
              select field_id, col_type, null from tailrace.source_column_type
-             where catalog_id = $1 and table_id = $2) as known"#,
+             where catalog_id = $1 and table_id = $2
+               and table_uuid = (select t.table_uuid from hog_table t
+                                 where t.catalog_id = $1 and t.table_id = $2)) as known"#,
         catalog_id,
         table_id
     )
@@ -246,6 +250,11 @@ pub async fn spec_book(
 /// seen: not before it was there. `None` leaves that to the next pass: only a pass knows whether the clock
 /// is acted by. Of a catalog that was restored, nothing is copied before a pass has settled that
 /// ([`super::restore`]): an id of a spec may be that of another copy, and would be disputed for ever.
+///
+/// Any number of sessions may do this at once, without the catalog's lease: each writes only what its own
+/// snapshot of the catalog shows, whoever comes second at a key waits for the first and finds the same
+/// fields there, and a copy that is there loses nothing: neither its date, its mark nor its trust. If the
+/// two saw the id begin in different snapshots, it was given twice, and is noted as that.
 pub async fn copy_specs(
     connection: &mut PgConnection,
     catalog_id: i64,
@@ -255,33 +264,32 @@ pub async fn copy_specs(
         return Ok(());
     }
     sqlx::query!(
-        r#"insert into tailrace.spec_copy (catalog_id, table_id, spec_id, fields, begin_snapshot,
-                                           copied_at, clock_epoch)
-           select q.catalog_id, q.table_id, q.spec_id, q.fields, q.begin_snapshot,
+        r#"insert into tailrace.spec_copy (catalog_id, table_id, table_uuid, spec_id, fields,
+                                           begin_snapshot, copied_at, clock_epoch)
+           select q.catalog_id, q.table_id, q.table_uuid, q.spec_id, q.fields, q.begin_snapshot,
                   $2,
                   coalesce((select m.epoch from tailrace.clock_memory m where m.catalog_id = $1),
                            0::bigint)
            from (
-             select s.catalog_id, s.table_id, s.spec_id, s.begin_snapshot,
+             select s.catalog_id, s.table_id, t.table_uuid, s.spec_id, s.begin_snapshot,
                     coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
                         'key_index', f.key_index, 'source_field_id', f.source_field_id,
                         'transform', f.transform, 'transform_param', f.transform_param)
                       order by f.key_index) filter (where f.key_index is not null), '[]') as fields
              from hog_partition_spec s
+             join hog_table t on t.catalog_id = s.catalog_id and t.table_id = s.table_id
+                             and t.dropped_snapshot is null
              left join hog_partition_field f
                on f.catalog_id = s.catalog_id and f.table_id = s.table_id
               and f.spec_id = s.spec_id
              where s.catalog_id = $1
-               and not exists (select from hog_table t
-                               where t.catalog_id = s.catalog_id and t.table_id = s.table_id
-                                 and t.dropped_snapshot is not null)
-             group by s.catalog_id, s.table_id, s.spec_id, s.begin_snapshot) as q
+             group by s.catalog_id, s.table_id, t.table_uuid, s.spec_id, s.begin_snapshot) as q
            where not exists (
              select from tailrace.spec_copy k
              where k.catalog_id = q.catalog_id and k.table_id = q.table_id
-               and k.spec_id = q.spec_id and k.fields = q.fields
+               and k.table_uuid = q.table_uuid and k.spec_id = q.spec_id and k.fields = q.fields
                and k.begin_snapshot = q.begin_snapshot)
-           on conflict (catalog_id, table_id, spec_id, fields) do update
+           on conflict (catalog_id, table_id, table_uuid, spec_id, fields) do update
            set is_reused = spec_copy.is_reused
                            or coalesce(spec_copy.begin_snapshot <> excluded.begin_snapshot, false),
                begin_snapshot = excluded.begin_snapshot"#,
@@ -304,18 +312,18 @@ pub async fn copy_specs(
     .execute(&mut *connection)
     .await?;
     sqlx::query!(
-        r#"insert into tailrace.source_column_type (catalog_id, table_id, field_id, col_type)
-           select distinct c.catalog_id, c.table_id, c.field_id, c.col_type
+        r#"insert into tailrace.source_column_type (catalog_id, table_id, table_uuid, field_id,
+                                                    col_type)
+           select distinct c.catalog_id, c.table_id, d.table_uuid, c.field_id, c.col_type
            from hog_partition_field f
+           join hog_table d on d.catalog_id = f.catalog_id and d.table_id = f.table_id
+                           and d.dropped_snapshot is null
            join hog_column c on c.catalog_id = f.catalog_id and c.table_id = f.table_id
                             and c.field_id = f.source_field_id
            where f.catalog_id = $1
-             and not exists (select from hog_table d
-                             where d.catalog_id = f.catalog_id and d.table_id = f.table_id
-                               and d.dropped_snapshot is not null)
              and not exists (select from tailrace.source_column_type t
                              where t.catalog_id = c.catalog_id and t.table_id = c.table_id
-                               and t.field_id = c.field_id and t.col_type = c.col_type)
+                               and t.table_uuid = d.table_uuid and t.field_id = c.field_id and t.col_type = c.col_type)
            on conflict do nothing"#,
         catalog_id
     )

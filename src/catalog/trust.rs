@@ -94,12 +94,13 @@ pub async fn known_specs(
            full join (select spec_id, fields, begin_snapshot, copied_at, mark_row_id, marked_at,
                              mark_due, trusted_at, trusted_by, trust_reason
                       from tailrace.spec_copy
-                      where catalog_id = $1 and table_id = $2) as c
+                      where catalog_id = $1 and table_id = $2 and table_uuid = $4) as c
              on c.spec_id = s.spec_id and c.fields = s.fields
            order by 1, c.copied_at"#,
         table.catalog_id,
         table.table_id,
-        window.as_secs_f64()
+        window.as_secs_f64(),
+        table.table_uuid
     )
     .fetch_all(connection)
     .await?;
@@ -139,16 +140,17 @@ pub async fn record_trust(
     let recorded = sqlx::query!(
         r#"update tailrace.spec_copy c
            set trusted_at = pg_catalog.clock_timestamp(), trusted_by = $4, trust_reason = $5
-           where c.catalog_id = $1 and c.table_id = $2 and c.spec_id = $3
+           where c.catalog_id = $1 and c.table_id = $2 and c.table_uuid = $6 and c.spec_id = $3
              and c.trusted_at is null
              and not exists (select from tailrace.spec_copy o
                              where o.catalog_id = c.catalog_id and o.table_id = c.table_id
-                               and o.spec_id = c.spec_id and o.fields <> c.fields)"#,
+                               and o.table_uuid = c.table_uuid and o.spec_id = c.spec_id and o.fields <> c.fields)"#,
         table.catalog_id,
         table.table_id,
         spec_id,
         by,
-        reason
+        reason,
+        table.table_uuid
     )
     .execute(connection)
     .await?;

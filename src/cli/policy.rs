@@ -16,11 +16,11 @@ use crate::catalog::deadline::within;
 use crate::catalog::failure::in_words;
 use crate::catalog::tables::{LiveTable, catalogs, find_table, live_tables};
 use crate::config::Config;
-use crate::doctor::shell_word;
 use crate::events;
+use crate::policy::command::shell_word;
 use crate::policy::listing::{ListedPolicy, listed};
 use crate::policy::set::{Set, Wanted, set_policy};
-use crate::policy::{Mode, Source, store};
+use crate::policy::{Mode, Source, store, tombstones};
 use crate::shield::{self, policy_changed};
 use crate::sweep::Settings;
 use crate::sweep::plan::plan_table;
@@ -38,7 +38,7 @@ pub enum PolicyCommand {
     Get(GetArgs),
     /// Show the policies of all tables.
     List(ListArgs),
-    /// Take a table's stored policy away.
+    /// Take a table's stored policy away, or those of tables of its name that are gone.
     Unset(UnsetArgs),
 }
 
@@ -78,6 +78,9 @@ pub struct ListArgs {
     /// Only this catalog.
     #[arg(long, value_name = "CATALOG")]
     catalog: Option<String>,
+    /// Also the policies of tables that are gone: not in force, and kept for history.keep.
+    #[arg(long)]
+    all: bool,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -178,12 +181,21 @@ async fn set(
 }
 
 async fn get(connection: &mut PgConnection, args: &GetArgs) -> anyhow::Result<u8> {
-    let table = find(connection, &args.table).await?;
+    let table = match find(connection, &args.table).await {
+        Ok(table) => table,
+        Err(error) => match of_gone(connection, &args.table, None).await?.len() {
+            0 => return Err(error),
+            _ => bail!(
+                "{error}; one that had the name is gone, and its policy with it: \
+                 `tailrace policy list --all` shows it"
+            ),
+        },
+    };
     let listed = listed(connection, &table).await?;
     if listed.is_empty() {
         bail!("table {}.{} has no policy", table.identity.namespace, table.identity.table);
     }
-    show(&listed, args.output)
+    show(&listed, args.output, false)
 }
 
 async fn list(connection: &mut PgConnection, args: &ListArgs) -> anyhow::Result<u8> {
@@ -198,6 +210,15 @@ async fn list(connection: &mut PgConnection, args: &ListArgs) -> anyhow::Result<
             all.extend(listed(connection, &table).await?);
         }
     }
+    if args.all {
+        // A catalog that is gone is named by its policies.
+        for tombstone in tombstones::tombstones(connection).await? {
+            if args.catalog.as_ref().is_none_or(|name| *name == tombstone.catalog) {
+                known = true;
+                all.push(ListedPolicy::gone(tombstone));
+            }
+        }
+    }
     if let (Some(name), false) = (&args.catalog, known) {
         bail!("there is no catalog {name:?}");
     }
@@ -205,7 +226,7 @@ async fn list(connection: &mut PgConnection, args: &ListArgs) -> anyhow::Result<
         writeln!(std::io::stdout(), "No table has a policy: see `tailrace policy set --help`")?;
         return Ok(DONE);
     }
-    show(&all, args.output)
+    show(&all, args.output, args.all)
 }
 
 async fn unset(
@@ -214,11 +235,22 @@ async fn unset(
     settings: &Settings,
     shield: &shield::Settings,
 ) -> anyhow::Result<u8> {
-    let table = find(connection, &args.table).await?;
+    let table = match find(connection, &args.table).await {
+        Ok(table) => table,
+        Err(error) => {
+            return match forget_gone(connection, &args.table, None).await? {
+                true => Ok(DONE),
+                false => Err(error),
+            };
+        }
+    };
     let identity = &table.identity;
     let name = format!("{}.{}", identity.namespace, identity.table);
     let rows = store::rows(connection, identity).await?;
     if rows.stored.is_none() {
+        if forget_gone(connection, &args.table, Some(&table)).await? {
+            return Ok(DONE);
+        }
         let hint = if table.property.is_some() {
             "; its property partition_retention is the table's own: change the table to take it away"
         } else {
@@ -252,6 +284,7 @@ async fn unset(
         }
     }
     store::remove(connection, identity, Source::Stored).await?;
+    tombstones::settle(connection, &table).await?;
     tracing::info!(
         event = events::POLICY_UNSET,
         catalog = identity.catalog,
@@ -269,7 +302,39 @@ async fn find(connection: &mut PgConnection, args: &TableArgs) -> anyhow::Result
     find_table(connection, &args.catalog, &args.table.namespace, &args.table.table).await
 }
 
-fn show(listed: &[ListedPolicy], output: Output) -> anyhow::Result<u8> {
+/// The policies of tables of the name that are gone, or whose place the live table took.
+async fn of_gone(
+    connection: &mut PgConnection,
+    args: &TableArgs,
+    live: Option<&LiveTable>,
+) -> sqlx::Result<Vec<tombstones::Tombstone>> {
+    let TableName { namespace, table } = &args.table;
+    tombstones::of_name(connection, &args.catalog, (namespace, table), live).await
+}
+
+/// Takes them away, and says so; false where there is none.
+async fn forget_gone(
+    connection: &mut PgConnection,
+    args: &TableArgs,
+    live: Option<&LiveTable>,
+) -> anyhow::Result<bool> {
+    let gone = of_gone(connection, args, live).await?;
+    tombstones::forget(connection, &gone, &session_user()).await?;
+    let mut out = std::io::stdout();
+    for tombstone in &gone {
+        let (namespace, table) = tombstone.names();
+        let row = &tombstone.kept.row;
+        writeln!(
+            out,
+            "{} {namespace}.{table}: the policy {} keep {} of the table that is gone (uuid {}) is \
+             forgotten",
+            tombstone.catalog, row.field, row.keep, row.table_uuid
+        )?;
+    }
+    Ok(!gone.is_empty())
+}
+
+fn show(listed: &[ListedPolicy], output: Output, all: bool) -> anyhow::Result<u8> {
     let mut out = std::io::stdout().lock();
     if output == Output::Json {
         serde_json::to_writer(&mut out, listed).map_err(std::io::Error::from)?;
@@ -281,8 +346,11 @@ fn show(listed: &[ListedPolicy], output: Output) -> anyhow::Result<u8> {
         "BY",
     ];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    if all {
+        rows[0].push("TABLE IS".to_owned());
+    }
     rows.extend(listed.iter().map(|policy| {
-        vec![
+        let mut row = vec![
             policy.catalog.clone(),
             format!("{}.{}", policy.namespace, policy.table),
             policy.field.clone(),
@@ -293,7 +361,15 @@ fn show(listed: &[ListedPolicy], output: Output) -> anyhow::Result<u8> {
             policy.revision.to_string(),
             policy.updated_at.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
             policy.updated_by.clone(),
-        ]
+        ];
+        if all {
+            row.push(match (policy.gone, policy.gone_since) {
+                (false, _) => "there".to_owned(),
+                (true, None) => "gone".to_owned(),
+                (true, Some(at)) => format!("gone since {}", at.format("%Y-%m-%dT%H:%M:%SZ")),
+            });
+        }
+        row
     }));
     write!(out, "{}", columns(&rows, &[7], ""))?;
     for policy in listed {

@@ -177,7 +177,8 @@ settings! {
     /// What is remembered of past drops.
     History = "history" {
         /// How long after the last object of a drop was seen gone. Before that none is forgotten:
-        /// it is what tells where dropped data is, and of a drop whose answer was lost.
+        /// it is what tells where dropped data is, and of a drop whose answer was lost. And how long
+        /// policies and copies of specs are kept of a table that is gone.
         keep: Span<DAY, { 3650 * DAY }> = Default("90d"),
     }
 

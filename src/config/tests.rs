@@ -203,3 +203,13 @@ fn a_password_file_wins_over_the_url() {
     let message = config.connect_options().expect_err("empty").to_string();
     assert_eq!(message, format!("cannot use database.password_file {file}: it is empty"));
 }
+
+#[test]
+fn a_cron_waits_as_long_as_its_longest_pause() {
+    let now = "2026-09-17T00:00:00Z".parse().expect("a time");
+    for (cron, hours) in [("0 0 * * * *", 1), ("0 30 4 * * Mon-Fri", 72)] {
+        let cron: Cron = cron.parse().expect("valid");
+        let expected = Some(Duration::from_secs(hours * 3600));
+        assert_eq!(cron.longest_distance(now), expected, "{cron}");
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
@@ -57,6 +58,9 @@ impl Accepts for SchemaName {
 
 by_text!(SchemaName);
 
+/// How many ticks of a cron expression are looked at for the longest distance of two.
+const TICKS: usize = 1_000;
+
 /// A cron expression with seconds, read in UTC, that fires at least once more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cron(cron::Schedule);
@@ -65,6 +69,13 @@ impl Cron {
     /// The first instant after `now` that the expression names, if any is left.
     pub fn next_after(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         self.0.after(&now).next()
+    }
+
+    /// The longest distance of two ticks in a row, among the next ones.
+    pub fn longest_distance(&self, now: DateTime<Utc>) -> Option<Duration> {
+        let next = |tick: &DateTime<Utc>| self.next_after(*tick);
+        let ticks: Vec<_> = std::iter::successors(self.next_after(now), next).take(TICKS).collect();
+        ticks.windows(2).filter_map(|two| (two[1] - two[0]).to_std().ok()).max()
     }
 }
 

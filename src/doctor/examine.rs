@@ -12,6 +12,7 @@ use super::{
     restores, retention, rights, specs, waiting,
 };
 use crate::catalog::checks::drops::noted_undone;
+use crate::catalog::checks::replaced::{left_policies, newest};
 use crate::catalog::clock;
 use crate::catalog::connect::{Access, Database, close};
 use crate::catalog::failure::{Failure, in_words, is_away};
@@ -200,6 +201,8 @@ impl Examination<'_> {
         if let Some(Some(kept)) = self.looked("retention", Some(catalog), kept)? {
             let schema = &self.doctor.database.schema;
             self.findings.push(retention::of_seconds(name, schema, &kept));
+            let looks = self.doctor.settings.specs_looked_at_every;
+            self.findings.extend(specs::of_retention(name, &kept, looks));
             let slowest = slowest(connection, catalog_id).await;
             if let Some(slowest) = self.looked("floor", Some(catalog), slowest)? {
                 self.findings.extend(retention::of_floor(name, &kept, slowest.as_ref()));
@@ -239,8 +242,10 @@ impl Examination<'_> {
             }
         }
         let (name, every) = (catalog.name.as_str(), settings.full_pass_every);
+        let left = left_policies(connection, catalog.catalog_id).await.map(newest);
+        let left = self.looked("policies", Some(catalog), left)?.unwrap_or_default();
         if let Some(now) = self.now.to_chrono() {
-            self.findings.extend(policies::findings(name, &under_policy, now));
+            self.findings.extend(policies::findings(name, &under_policy, &left, now));
             self.findings.push(passes::findings(name, &under_policy, every, now));
         }
         self.findings.extend(waiting::findings(name, &under_policy, self.now));

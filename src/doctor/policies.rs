@@ -4,7 +4,9 @@ use chrono::{DateTime, Utc};
 
 use super::governed::Governed;
 use super::{Finding, Level, at};
+use crate::catalog::checks::replaced::LeftPolicy;
 use crate::policy::Mode;
+use crate::policy::command::{forget, set_again};
 use crate::sweep::plan::NOT_PARQUET;
 
 const CHECK: &str = "policies";
@@ -12,9 +14,16 @@ const CHECK: &str = "policies";
 /// A policy that is only watched, or paused, for longer than this was perhaps forgotten.
 const LONG: i64 = 7 * 24 * 3600;
 
-/// Policies without effect, or that nobody follows; one line for the catalog where there is none.
-pub fn findings(catalog: &str, governed: &[Governed], now: DateTime<Utc>) -> Vec<Finding> {
+/// Policies without effect, that nobody follows, or that were left behind by their tables; one line for
+/// the catalog where there is none.
+pub fn findings(
+    catalog: &str,
+    governed: &[Governed],
+    left: &[LeftPolicy],
+    now: DateTime<Utc>,
+) -> Vec<Finding> {
     let mut findings: Vec<_> = governed.iter().flat_map(|table| of_table(table, now)).collect();
+    findings.extend(left.iter().map(|left| of_left(catalog, left)));
     if findings.is_empty() {
         let what = match governed.len() {
             0 => "no table has a policy".to_owned(),
@@ -24,6 +33,26 @@ pub fn findings(catalog: &str, governed: &[Governed], now: DateTime<Utc>) -> Vec
         findings.push(Finding::ok(CHECK, what).of_catalog(catalog));
     }
     findings
+}
+
+fn of_left(catalog: &str, left: &LeftPolicy) -> Finding {
+    let LeftPolicy { old_table_id, field, keep, .. } = left;
+    let whose = match left.is_replacement {
+        true => "it took the place of",
+        false => "it has the name of",
+    };
+    let mut finding = Finding::new(
+        Level::Problem,
+        CHECK,
+        format!("{whose} table {old_table_id}, which is gone and had the policy {field} keep {keep}"),
+        "no policy follows a name, so it has none, and nothing of it is dropped",
+        "give it that policy, or one of its own; or forget that of the old table, if the new one needs \
+         none:",
+    )
+    .of_catalog(catalog)
+    .with(vec![set_again(catalog, left), forget(catalog, left)]);
+    finding.table = Some(format!("{}.{}", left.namespace, left.table));
+    finding
 }
 
 fn of_table(governed: &Governed, now: DateTime<Utc>) -> Vec<Finding> {

@@ -1,11 +1,15 @@
 //! Partition specs of governed tables that somebody trusted, and those that are not proven by row
-//! order yet.
+//! order yet; and whether specs can vanish before they are copied.
+
+use std::time::Duration;
 
 use super::governed::Governed;
-use super::{Finding, Level};
+use super::{Finding, Level, roughly};
+use crate::catalog::inventory::upkeep::Retention;
 use crate::catalog::trust::{KnownSpec, Trust};
 
 const CHECK: &str = "specs";
+const COPIES: &str = "spec_copies";
 
 /// One note for each trusted spec, and a line for the catalog.
 pub fn findings(catalog: &str, governed: &[Governed]) -> Vec<Finding> {
@@ -31,6 +35,37 @@ pub fn findings(catalog: &str, governed: &[Governed]) -> Vec<Finding> {
     findings
 }
 
+/// Whether a spec can begin, end and be deleted by the server between two looks, which are `looks` apart at
+/// most. Nothing to say where snapshots stay for ever.
+pub fn of_retention(catalog: &str, retention: &Retention, looks: Duration) -> Option<Finding> {
+    let seconds = retention.seconds?;
+    let apart = i64::try_from(looks.as_secs()).unwrap_or(i64::MAX);
+    let finding = match seconds > apart {
+        true => Finding::ok(
+            COPIES,
+            format!(
+                "specs are copied every {}, and stay for {} after they ended",
+                roughly(apart),
+                roughly(seconds)
+            ),
+        ),
+        false => Finding::new(
+            Level::Warning,
+            COPIES,
+            format!(
+                "a partition spec stays for {} after it ended, and specs are copied every {}",
+                roughly(seconds),
+                roughly(apart)
+            ),
+            "one that begins and ends in between is never known: its files are kept as unknown_spec, and \
+             a value that a writer stores by it under a later spec may be taken for one of that",
+            "run the daemon with a shorter compaction.renew_every or schedule.every, or let snapshots stay \
+             for longer",
+        ),
+    };
+    Some(finding.of_catalog(catalog))
+}
+
 fn of_trust(table: &Governed, spec: &KnownSpec, fields: &str, trust: &Trust) -> Finding {
     let identity = &table.table.identity;
     let Trust { at, by, reason } = trust;
@@ -44,8 +79,8 @@ fn of_trust(table: &Governed, spec: &KnownSpec, fields: &str, trust: &Trust) -> 
     )
     .with(vec![format!(
         "update tailrace.spec_copy set trusted_at = null, trusted_by = null, trust_reason = null \
-         where catalog_id = {} and table_id = {} and spec_id = {};",
-        identity.catalog_id, identity.table_id, spec.spec_id
+         where catalog_id = {} and table_id = {} and table_uuid = '{}' and spec_id = {};",
+        identity.catalog_id, identity.table_id, identity.table_uuid, spec.spec_id
     )])
     .of_table(identity)
 }

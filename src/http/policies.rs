@@ -22,7 +22,7 @@ use crate::explicit::problem::Problem;
 use crate::instant::UtcInstant;
 use crate::policy::listing::{ListedPolicy, listed};
 use crate::policy::set::{Wanted, set_policy};
-use crate::policy::{Mode, Source, store};
+use crate::policy::{Mode, Source, store, tombstones};
 use crate::shield::{self, policy_changed};
 use crate::sweep::Settings;
 use crate::sweep::plan_report::PlanReport;
@@ -166,7 +166,8 @@ async fn set(
     policies(connection, table).await
 }
 
-/// Takes the table's stored policy away.
+/// Takes the table's stored policy away. Where it has none, the policies are forgotten of tables that had
+/// its name, or whose place it took, and are gone.
 ///
 /// Refused with 409 `property_takes_over` where the table's property would be in force then.
 #[utoipa::path(
@@ -206,8 +207,19 @@ async fn unset(
     settings: &Settings,
     shield: &shield::Settings,
 ) -> Result<(), Failure> {
-    let live = find(connection, table).await?;
+    let live = match find(connection, table).await {
+        Ok(live) => live,
+        Err(failure) => {
+            return match forget_gone(connection, table, None, by).await? {
+                true => Ok(()),
+                false => Err(failure),
+            };
+        }
+    };
     if store::rows(connection, &live.identity).await?.stored.is_none() {
+        if forget_gone(connection, table, Some(&live), by).await? {
+            return Ok(());
+        }
         let hint = match live.property {
             Some(_) => "; its property partition_retention is the table's own",
             None => "",
@@ -235,6 +247,7 @@ async fn unset(
         }
     }
     store::remove(connection, &live.identity, Source::Stored).await?;
+    tombstones::settle(connection, &live).await?;
     tracing::info!(
         event = events::POLICY_UNSET,
         catalog = live.identity.catalog,
@@ -245,6 +258,19 @@ async fn unset(
     );
     policy_changed(connection, &live.identity, shield).await;
     Ok(())
+}
+
+/// Forgets the policies of tables of the name that are gone; false where there is none.
+async fn forget_gone(
+    connection: &mut PgConnection,
+    table: &TableRef,
+    live: Option<&LiveTable>,
+    by: &str,
+) -> Result<bool, Failure> {
+    let names = (table.namespace.as_str(), table.table.as_str());
+    let gone = tombstones::of_name(connection, &table.catalog, names, live).await?;
+    tombstones::forget(connection, &gone, by).await?;
+    Ok(!gone.is_empty())
 }
 
 /// What a pass would drop from the table, what stays and why. Never writes.

@@ -199,10 +199,16 @@ const LIST: &[Listed] = &[
             "trusted_at",
             "trusted_by",
             "trust_reason",
+            "gone_seen_at",
         ],
         &[ours("spec_copy")],
     ),
-    (Purpose::Passes, &["SELECT", "INSERT", "DELETE"], &[], &[ours("source_column_type")]),
+    (
+        Purpose::Passes,
+        &["SELECT", "INSERT", "UPDATE", "DELETE"],
+        &["gone_seen_at"],
+        &[ours("source_column_type")],
+    ),
     (
         Purpose::Passes,
         &["SELECT", "INSERT", "UPDATE", "DELETE"],

@@ -8,7 +8,8 @@ use uuid::Uuid;
 
 use super::Source;
 use super::store::{self, PolicyRow};
-use crate::catalog::tables::LiveTable;
+use super::tombstones::Tombstone;
+use crate::catalog::tables::{LiveTable, TableIdentity};
 
 /// A policy row with its table, as JSON has it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -45,6 +46,49 @@ pub struct ListedPolicy {
     pub updated_by: String,
     /// Why a property is not followed.
     pub problem: Option<String>,
+    /// Only where the table is gone: then the names are those that it had, and the policy is in force
+    /// again when the same incarnation is back.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub gone: bool,
+    /// Since when a pass has seen that, if one has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gone_since: Option<DateTime<Utc>>,
+}
+
+impl ListedPolicy {
+    /// A policy of a table that is gone.
+    pub fn gone(tombstone: Tombstone) -> Self {
+        let (namespace, table) = tombstone.names();
+        let gone_since = tombstone.gone_since();
+        let row = tombstone.kept.row;
+        let source = if row.source == "stored" { Source::Stored } else { Source::Property };
+        let names = [tombstone.catalog, namespace, table];
+        ListedPolicy { gone: true, gone_since, ..Self::of(names, row, source, false) }
+    }
+
+    fn of(names: [String; 3], row: PolicyRow, source: Source, in_force: bool) -> Self {
+        let [catalog, namespace, table] = names;
+        ListedPolicy {
+            catalog,
+            namespace,
+            table,
+            table_uuid: row.table_uuid,
+            source,
+            in_force,
+            field: row.field,
+            source_field_id: row.source_field_id,
+            keep: row.keep,
+            keep_seconds: row.keep_seconds,
+            mode: row.mode,
+            fence: row.fence,
+            revision: row.revision,
+            updated_at: row.updated_at,
+            updated_by: row.updated_by,
+            problem: row.problem,
+            gone: false,
+            gone_since: None,
+        }
+    }
 }
 
 /// The stored policy of a table and the mirror of its property, as far as there are any.
@@ -54,23 +98,11 @@ pub async fn listed(
 ) -> sqlx::Result<Vec<ListedPolicy>> {
     let rows = store::rows(connection, &table.identity).await?;
     let stored_wins = rows.stored.is_some();
-    let entry = |row: PolicyRow, source: Source| ListedPolicy {
-        catalog: table.identity.catalog.clone(),
-        namespace: table.identity.namespace.clone(),
-        table: table.identity.table.clone(),
-        table_uuid: row.table_uuid,
-        source,
-        in_force: source == Source::Stored || (!stored_wins && row.problem.is_none()),
-        field: row.field,
-        source_field_id: row.source_field_id,
-        keep: row.keep,
-        keep_seconds: row.keep_seconds,
-        mode: row.mode,
-        fence: row.fence,
-        revision: row.revision,
-        updated_at: row.updated_at,
-        updated_by: row.updated_by,
-        problem: row.problem,
+    let TableIdentity { catalog, namespace, table, .. } = &table.identity;
+    let entry = |row: PolicyRow, source: Source| {
+        let in_force = source == Source::Stored || (!stored_wins && row.problem.is_none());
+        let names = [catalog, namespace, table].map(String::clone);
+        ListedPolicy::of(names, row, source, in_force)
     };
     let stored = rows.stored.map(|row| entry(row, Source::Stored));
     let mirror = rows.mirror.map(|row| entry(row, Source::Property));

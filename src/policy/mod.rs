@@ -1,12 +1,15 @@
 //! What a policy is ([`Policy`]), how its parts are read ([`keep`], [`field`], [`property`]), how
-//! one is stored on demand ([`set`]) and where it is kept ([`store`]).
+//! one is stored on demand ([`set`]) and where it is kept ([`store`]), also when its table is gone
+//! ([`tombstones`]).
 
+pub mod command;
 pub mod field;
 pub mod keep;
 pub mod listing;
 pub mod property;
 pub mod set;
 pub mod store;
+pub mod tombstones;
 
 use std::fmt;
 use std::str::FromStr;

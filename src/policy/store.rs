@@ -4,6 +4,9 @@
 //! in its commit holds them `FOR SHARE`, so a policy that has been changed, paused or unset when
 //! its writer returns is not acted upon by any commit after that; and a drop that meets a
 //! writer at work gives up at once (`policy_changed`). Writers never take the commit lock.
+//!
+//! A row is of one incarnation of a table. Where that is gone the row stays for a while as a tombstone
+//! (see [`super::tombstones`]).
 
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
@@ -97,6 +100,106 @@ pub async fn rows(
     Ok(found)
 }
 
+/// A row with its table, whether or not that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptRow {
+    /// The catalog's key.
+    pub catalog_id: i64,
+    /// The table's key; another incarnation than the row's may have it.
+    pub table_id: i64,
+    /// The catalog's name when the table was last seen; the three names are missing only where no pass
+    /// of this version has seen it.
+    pub catalog: Option<String>,
+    /// The namespace's name then.
+    pub namespace: Option<String>,
+    /// The table's name then.
+    pub table: Option<String>,
+    /// When a pass first saw that the table is gone.
+    pub gone_seen_at: Option<chrono::DateTime<chrono::Utc>>,
+    /// The rest.
+    pub row: PolicyRow,
+}
+
+/// Reads every row that there is, of tables that are gone too.
+pub async fn all_rows(connection: &mut PgConnection) -> sqlx::Result<Vec<KeptRow>> {
+    let rows = sqlx::query!(
+        r#"select catalog_id, table_id, catalog_name, namespace_name, table_name, gone_seen_at,
+                  source, table_uuid, field, source_field_id, keep, keep_seconds, mode, fence,
+                  property_text, problem, revision, updated_at, updated_by
+           from tailrace.policy"#
+    )
+    .fetch_all(connection)
+    .await?;
+    let kept = rows.into_iter().map(|row| KeptRow {
+        catalog_id: row.catalog_id,
+        table_id: row.table_id,
+        catalog: row.catalog_name,
+        namespace: row.namespace_name,
+        table: row.table_name,
+        gone_seen_at: row.gone_seen_at,
+        row: PolicyRow {
+            source: row.source,
+            table_uuid: row.table_uuid,
+            field: row.field,
+            source_field_id: row.source_field_id,
+            keep: row.keep,
+            keep_seconds: row.keep_seconds,
+            mode: row.mode,
+            fence: row.fence,
+            property_text: row.property_text,
+            problem: row.problem,
+            revision: row.revision,
+            updated_at: row.updated_at,
+            updated_by: row.updated_by,
+        },
+    });
+    Ok(kept.collect())
+}
+
+/// Notes beside a row that a person said that no other table in the place of its own needs a policy. What it
+/// is for its own table stays.
+pub async fn settle_row(
+    connection: &mut PgConnection,
+    (catalog_id, table_id): (i64, i64),
+    row: &PolicyRow,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"update tailrace.policy set gone_told = 'settled'
+           where catalog_id = $1 and table_id = $2 and table_uuid = $3 and source = $4
+             and revision = $5"#,
+        catalog_id,
+        table_id,
+        row.table_uuid,
+        row.source,
+        row.revision
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Removes one row as it was read: nothing happens where it was set anew since. Waits for a drop that is
+/// in its commit, should the table be back.
+pub async fn remove_row(
+    connection: &mut PgConnection,
+    (catalog_id, table_id): (i64, i64),
+    row: &PolicyRow,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"delete from tailrace.policy
+           where catalog_id = $1 and table_id = $2 and table_uuid = $3 and source = $4
+             and revision = $5"#,
+        catalog_id,
+        table_id,
+        row.table_uuid,
+        row.source,
+        row.revision
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
 /// Writes a policy (stored or mirrored, by its source) and returns its new revision.
 ///
 /// Waits for a drop that is in its commit, as long as the session's `lock_timeout` allows.
@@ -110,17 +213,20 @@ pub async fn put(
     lock_rows(&mut transaction, table).await?;
     let revision = sqlx::query_scalar!(
         r#"insert into tailrace.policy (catalog_id, table_id, source, table_uuid, field,
-               source_field_id, keep, keep_seconds, mode, fence, property_text, revision, updated_by)
+               source_field_id, keep, keep_seconds, mode, fence, property_text, revision, updated_by,
+               catalog_name, namespace_name, table_name)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-               pg_catalog.nextval('tailrace.policy_revision'), $12)
-           on conflict (catalog_id, table_id, source) do update set
-               table_uuid = excluded.table_uuid, field = excluded.field,
+               pg_catalog.nextval('tailrace.policy_revision'), $12, $13, $14, $15)
+           on conflict (catalog_id, table_id, table_uuid, source) do update set
+               field = excluded.field,
                source_field_id = excluded.source_field_id, keep = excluded.keep,
                keep_seconds = excluded.keep_seconds, mode = excluded.mode,
                fence = excluded.fence,
                property_text = excluded.property_text, problem = null,
                revision = excluded.revision, updated_at = pg_catalog.clock_timestamp(),
-               updated_by = excluded.updated_by
+               updated_by = excluded.updated_by, gone_seen_at = null, gone_told = null,
+               catalog_name = excluded.catalog_name, namespace_name = excluded.namespace_name,
+               table_name = excluded.table_name
            returning revision"#,
         table.catalog_id,
         table.table_id,
@@ -133,7 +239,10 @@ pub async fn put(
         policy.mode.to_string(),
         policy.fence,
         policy.property_text,
-        by
+        by,
+        table.catalog,
+        table.namespace,
+        table.table
     )
     .fetch_one(&mut *transaction)
     .await?;
@@ -175,9 +284,11 @@ pub async fn remove(
     let mut transaction = connection.begin().await?;
     lock_rows(&mut transaction, table).await?;
     let removed = sqlx::query!(
-        r#"delete from tailrace.policy where catalog_id = $1 and table_id = $2 and source = $3"#,
+        r#"delete from tailrace.policy
+           where catalog_id = $1 and table_id = $2 and table_uuid = $3 and source = $4"#,
         table.catalog_id,
         table.table_id,
+        table.table_uuid,
         source.to_string()
     )
     .execute(&mut *transaction)
@@ -194,10 +305,12 @@ async fn lock_rows(connection: &mut PgConnection, table: &TableIdentity) -> sqlx
         .execute(&mut *connection)
         .await?;
     sqlx::query!(
-        r#"select source from tailrace.policy where catalog_id = $1 and table_id = $2
+        r#"select source from tailrace.policy
+           where catalog_id = $1 and table_id = $2 and table_uuid = $3
            order by source for update"#,
         table.catalog_id,
-        table.table_id
+        table.table_id,
+        table.table_uuid
     )
     .fetch_all(connection)
     .await?;

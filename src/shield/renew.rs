@@ -3,6 +3,7 @@
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use sqlx::{Connection, PgConnection};
 
 use super::find::files_in_window;
@@ -14,6 +15,7 @@ use crate::catalog::clock_memory::remembered;
 use crate::catalog::connect::{Database, close};
 use crate::catalog::deadline::within;
 use crate::catalog::failure::{in_words, is_away};
+use crate::catalog::shape::copy_specs;
 use crate::catalog::tables::{Catalog, LiveTable, catalogs, live_tables};
 use crate::clock_guard::{Reading, decide};
 use crate::events;
@@ -49,11 +51,11 @@ pub struct Failed {
 }
 
 /// Claims the files in the drop window of every catalog, renews the leases of those claimed before,
-/// releases those that left it; and brings the window in SQL up to date.
+/// releases those that left it; and brings the window in SQL up to date. Copies partition specs first.
 ///
 /// `now` decides, in place of the database's time where it is given; leases run by the database's
 /// clock in any case, as planners go by that. Takes no commit lock. Where the server knows no claims
-/// (before V15) only the window in SQL is looked after.
+/// (before V15), or `settings.claims` is off, specs and the window in SQL are looked after all the same.
 ///
 /// # Errors
 /// The database is away, or our schema is not there.
@@ -95,9 +97,9 @@ async fn renew_all(
     if !can_claim {
         tell_off();
     }
-    for catalog in catalogs(connection).await? {
+    let trusted = copy_all_specs(connection, settings, &clock, renewed).await?;
+    for catalog in trusted {
         let done = async {
-            trusted(connection, &catalog, &clock, settings).await?;
             claims::keep_window_rules(connection, catalog.catalog_id).await?;
             match (can_claim, settings.claims) {
                 (false, _) => Ok(()),
@@ -114,6 +116,39 @@ async fn renew_all(
         }
     }
     Ok(())
+}
+
+/// Copies the specs of every catalog whose clock is trusted, before anything is claimed in any, so that no
+/// large table keeps another one's specs waiting; returns these catalogs. Passes may be so far apart that
+/// the server deletes a spec which none has seen. A copy is dated by the next pass (see [`copy_specs`], also
+/// for why this needs no lease).
+async fn copy_all_specs(
+    connection: &mut PgConnection,
+    settings: &Settings,
+    clock: &Reading,
+    renewed: &mut Renewed,
+) -> anyhow::Result<Vec<Catalog>> {
+    let mut trusted_ones = Vec::new();
+    for catalog in catalogs(connection).await? {
+        let mut is_trusted = false;
+        let copied = async {
+            trusted(connection, &catalog, clock, settings).await?;
+            is_trusted = true;
+            let copied = copy_specs(connection, catalog.catalog_id, None).await;
+            copied.context("partition specs were not copied")
+        };
+        if let Err(error) = copied.await {
+            if is_away(&error) {
+                return Err(error);
+            }
+            let (catalog, error) = (catalog.name.clone(), in_words(&error));
+            renewed.failed.push(Failed { catalog, table: None, error });
+        }
+        if is_trusted {
+            trusted_ones.push(catalog);
+        }
+    }
+    Ok(trusted_ones)
 }
 
 /// Nothing, where leases may be written by the clock. What a person accepted was accepted for a pass.

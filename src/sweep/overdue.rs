@@ -21,9 +21,10 @@ pub async fn overdue(
 ) -> sqlx::Result<HashMap<i64, Overdue>> {
     let rows = sqlx::query!(
         r#"select p.table_id, p.keep_seconds, c.through as "through?"
-           from (select distinct on (table_id) table_id, table_uuid, revision, keep_seconds
+           from (select distinct on (table_id, table_uuid)
+                        table_id, table_uuid, revision, keep_seconds
                  from tailrace.policy where catalog_id = $1
-                 order by table_id, source desc) as p
+                 order by table_id, table_uuid, source desc) as p
            join tailrace.sweep_state s
              on s.catalog_id = $1 and s.table_id = p.table_id
             and s.table_uuid = p.table_uuid and s.policy_revision = p.revision

@@ -1,29 +1,24 @@
 //! A pass over all catalogs.
 
-use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use sqlx::PgConnection;
 use tokio_util::sync::CancellationToken;
 
-use super::catalog::{CatalogSweep, PREPARATION};
+use super::catalog::CatalogSweep;
 use super::clocks::{doubtful_catalogs, read_clock, tell_apart};
 use super::context::{Budget, Context, Progress};
+use super::house::keep_house;
 use super::pacing::Pacing;
 use super::report::{PassReport, milliseconds};
 use super::settings::{Scope, Settings};
 use super::slices::Slices;
 use crate::catalog::clock_memory::Epoch;
 use crate::catalog::connect::{Database, close};
-use crate::catalog::deadline::within;
-use crate::catalog::purge::purge;
-use crate::catalog::restore::restored;
-use crate::catalog::tables::{Catalog, catalogs};
+use crate::catalog::tables::catalogs;
 use crate::events;
 use crate::instant::UtcInstant;
-use crate::trace::advance;
 
 /// Runs one pass that shares nothing with another: see [`run_paced_pass`].
 ///
@@ -98,51 +93,6 @@ pub async fn run_paced_pass(
     let took = pacing.now().saturating_duration_since(started);
     tell_finished(&report, took, stop.is_cancelled(), context.pass_is_over());
     Ok(report)
-}
-
-/// Purges what nothing stands behind any more, and notes what became of earlier drops: both by the
-/// clock, so not of the catalogs where that is in doubt, nor of those that were restored.
-async fn keep_house(
-    control: &mut PgConnection,
-    settings: &Settings,
-    now: UtcInstant,
-    mut untouched: BTreeSet<i64>,
-    catalogs: &[Catalog],
-) {
-    match within(PREPARATION, unsettled(control, catalogs)).await {
-        Ok(unsettled) => untouched.extend(unsettled),
-        Err(error) => {
-            tracing::warn!(event = events::PURGE_FAILED, %error, "Old rows of ours were not purged");
-            return;
-        }
-    }
-    let but: Vec<i64> = untouched.iter().copied().collect();
-    let purged = purge(&mut *control, settings.history_keep, settings.receipt_keep, &but);
-    // Rows that nothing stands behind do no harm: that they could not be purged is no reason to let
-    // a pass fail.
-    if let Err(error) = within(PREPARATION, purged).await {
-        tracing::warn!(event = events::PURGE_FAILED, %error, "Old rows of ours were not purged");
-    }
-    // Nor that it could not be noted what became of earlier drops.
-    if let Err(error) = within(PREPARATION, advance(control, now, &untouched)).await {
-        tracing::warn!(
-            event = events::TRACE_FAILED,
-            %error,
-            "How far drops have come was not noted"
-        );
-    }
-}
-
-/// The catalogs that were restored and are not settled: what is remembered of them has to be put right
-/// before any of it is purged.
-async fn unsettled(control: &mut PgConnection, catalogs: &[Catalog]) -> sqlx::Result<Vec<i64>> {
-    let mut unsettled = Vec::new();
-    for Catalog { catalog_id, .. } in catalogs {
-        if restored(control, *catalog_id).await?.is_some() {
-            unsettled.push(*catalog_id);
-        }
-    }
-    Ok(unsettled)
 }
 
 /// Works on catalogs, so many at a time, until none has anything to do or the pass ends. They

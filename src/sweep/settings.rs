@@ -44,7 +44,10 @@ pub struct Settings {
     pub cross_check: CrossCheck,
     /// How long a writer may go on with a partition spec that has ended.
     pub stale_writer_window: Duration,
-    /// How long our history is kept.
+    /// The longest distance of two looks at the specs of a catalog: passes copy them, and so do the
+    /// renewals of claims, which run in every daemon whether or not anything is claimed.
+    pub specs_looked_at_every: Duration,
+    /// How long our history is kept, and what names a table that is gone.
     pub history_keep: Duration,
     /// How long receipts of explicit drops are kept.
     pub receipt_keep: Duration,
@@ -81,6 +84,9 @@ impl Settings {
             min_keep: config.guard.min_keep.get(),
             cross_check: config.guard.cross_check,
             stale_writer_window: config.guard.stale_writer_window.get(),
+            specs_looked_at_every: config
+                .distance_of_passes()
+                .min(config.compaction.renew_every.get()),
             history_keep: config.history.keep.get(),
             receipt_keep: config.drop.receipt_retention.get(),
         }

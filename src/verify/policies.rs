@@ -4,7 +4,7 @@ use super::Scene;
 use super::governed::Governed;
 use super::probe::{Findings, Probe, Stop};
 use super::report::Sample;
-use crate::catalog::checks::replaced::left_policies;
+use crate::catalog::checks::replaced::{left_policies, newest};
 use crate::catalog::shape::TableShape;
 use crate::policy::Policy;
 use crate::sweep::plan::NOT_PARQUET;
@@ -52,20 +52,27 @@ fn means_time(policy: &Policy, shape: &TableShape) -> bool {
             .any(|field| is_time(&field.transform))
 }
 
-/// Looks for policies that the replacement of their table left behind.
+/// Looks for live tables without a policy that have the place or the name of one that is gone and had one.
 pub async fn replaced(
     probe: &mut Probe<'_>,
     scene: &Scene<'_>,
     findings: &mut Findings,
 ) -> Result<(), Stop> {
-    for left in left_policies(probe.turn().await?, scene.catalog.catalog_id).await? {
+    for left in newest(left_policies(probe.turn().await?, scene.catalog.catalog_id).await?) {
         if scene.has(left.table_id) {
+            let (old, field, keep) = (left.old_table_id, &left.field, &left.keep);
             findings.add(Sample {
                 table: Some(format!("{}.{}", left.namespace, left.table)),
-                problem: format!(
-                    "it took the place of table {}, which had the policy {} keep {}, and has none",
-                    left.old_table_id, left.field, left.keep
-                ),
+                problem: match left.is_replacement {
+                    true => format!(
+                        "it took the place of table {old}, which had the policy {field} keep {keep}, and \
+                         has none"
+                    ),
+                    false => format!(
+                        "it has the name of table {old}, which is gone and had the policy {field} keep \
+                         {keep}, and has none"
+                    ),
+                },
                 ..Sample::default()
             });
         }

@@ -1,14 +1,19 @@
-//! Policies that were left behind by the replacement of their table.
+//! Policies that were left behind: their table is gone, and a live one that took its place has none.
 
 use sqlx::PgConnection;
+use uuid::Uuid;
 
-/// A policy of a table that is gone, whose place another one took that has none.
+/// A policy of a table that is gone, and a live table in its place that has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftPolicy {
     /// The table that had the policy.
     pub old_table_id: i64,
-    /// The live table that took its place, if by several replacements.
+    /// Its incarnation.
+    pub old_table_uuid: Uuid,
+    /// The live table that took its place, if by several replacements, or has its name.
     pub table_id: i64,
+    /// Whether the catalog says that it took the place; else it has the name and no more is known.
+    pub is_replacement: bool,
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -17,13 +22,20 @@ pub struct LeftPolicy {
     pub field: String,
     /// How long it kept.
     pub keep: String,
+    /// What it did: `enforce`, `observe` or `paused`.
+    pub mode: String,
 }
 
-/// Every such policy of a catalog. The property counts as a policy of the successor.
+/// Every such policy of a catalog, by the live table, the one that was set last first. A policy of any
+/// mode is one, and the property counts as a policy of the successor.
+///
+/// Asks the catalog itself and no note of a pass: it is so from the moment in which the new table is
+/// there, until it has a policy, or a person took one away under its name. What the old table was called, the
+/// catalog says as long as it knows it, and then the policy.
 ///
 /// Reads the catalog's rows of tables, not of files. Servers before V14 lack `replaced_table_id` and
-/// those before V11 `properties`: both are read as [`crate::catalog`] says, and without the first
-/// nothing is found.
+/// those before V11 `properties`: both are read as [`crate::catalog`] says, and without the first only
+/// names are gone by.
 pub async fn left_policies(
     connection: &mut PgConnection,
     catalog_id: i64,
@@ -37,25 +49,56 @@ pub async fn left_policies(
                select catalog_id, table_id, replaced_table_id from hog_table) as t
              where t.catalog_id = $1 and t.replaced_table_id is not null
            ),
-           chain as (
-             select p.table_id as old_table_id, p.source, r.new_id
+           gone as materialized (
+             select distinct on (p.table_id, p.table_uuid)
+                    p.table_id, p.table_uuid, p.field, p.keep, p.mode, p.revision,
+                    o.table_id is not null as is_dropped,
+                    coalesce(l.namespace, p.namespace_name) as namespace,
+                    coalesce(l.name, p.table_name) as name
              from tailrace.policy p
-             join hog_table o on o.catalog_id = p.catalog_id and o.table_id = p.table_id
-                             and o.table_uuid = p.table_uuid and o.dropped_snapshot is not null
-             join replaced r on r.old_id = p.table_id
-             where p.catalog_id = $1
+             left join hog_table o on o.catalog_id = p.catalog_id and o.table_id = p.table_id
+                                  and o.table_uuid = p.table_uuid
+             left join lateral (
+               select n.name as namespace, v.name, v.end_snapshot, n.dropped
+               from hog_table_version v
+               join hog_namespace n on n.catalog_id = v.catalog_id
+                                   and n.namespace_id = v.namespace_id
+               where v.catalog_id = o.catalog_id and v.table_id = o.table_id
+               order by v.begin_snapshot desc limit 1) as l on true
+             where p.catalog_id = $1 and p.gone_told is distinct from 'settled'::text
+               and not coalesce(o.dropped_snapshot is null and l.end_snapshot is null
+                                and not l.dropped, false)
+             order by p.table_id, p.table_uuid, p.source desc
+           ),
+           chain as (
+             select g.table_id as old_id, g.table_uuid as old_uuid, r.new_id
+             from gone g join replaced r on r.old_id = g.table_id
+             where g.is_dropped
              union
-             select c.old_table_id, c.source, r.new_id
+             select c.old_id, c.old_uuid, r.new_id
              from chain c join replaced r on r.old_id = c.new_id
+           ),
+           successor as (
+             select k.old_id, k.old_uuid, k.new_id, pg_catalog.bool_or(k.by_lineage) as by_lineage
+             from (
+               select c.old_id, c.old_uuid, c.new_id, true as by_lineage from chain c
+               union all
+               select g.table_id, g.table_uuid, v.table_id, false
+               from gone g
+               join hog_namespace n on n.catalog_id = $1 and n.name = g.namespace
+                                   and not n.dropped
+               join hog_table_version v on v.catalog_id = $1 and v.namespace_id = n.namespace_id
+                                       and v.name = g.name and v.end_snapshot is null) as k
+             group by k.old_id, k.old_uuid, k.new_id
            )
-           select distinct on (c.old_table_id, c.new_id)
-                  c.old_table_id as "old_table_id!", t.table_id as "table_id!",
-                  n.name as "namespace!", v.name as "table!", p.field as "field!", p.keep as "keep!"
-           from chain c
+           select s.old_id as "old_table_id!", s.old_uuid as "old_table_uuid!",
+                  t.table_id as "table_id!", s.by_lineage as "is_replacement!",
+                  n.name as "namespace!", v.name as "table!", g.field as "field!",
+                  g.keep as "keep!", g.mode as "mode!"
+           from successor s
            cross join (select null::jsonb as properties) as absent
-           join tailrace.policy p
-             on p.catalog_id = $1 and p.table_id = c.old_table_id and p.source = c.source
-           join hog_table t on t.catalog_id = $1 and t.table_id = c.new_id
+           join gone g on g.table_id = s.old_id and g.table_uuid = s.old_uuid
+           join hog_table t on t.catalog_id = $1 and t.table_id = s.new_id
                            and t.dropped_snapshot is null
            join lateral (
              select catalog_id, table_id, namespace_id, name, end_snapshot, properties
@@ -64,12 +107,19 @@ pub async fn left_policies(
            join hog_namespace n on n.catalog_id = $1 and n.namespace_id = v.namespace_id
                                and not n.dropped
            where not coalesce(v.properties ? 'partition_retention'::text, false)
+             and t.table_uuid <> g.table_uuid
              and not exists (select from tailrace.policy s
                              where s.catalog_id = $1 and s.table_id = t.table_id
                                and s.table_uuid = t.table_uuid)
-           order by c.old_table_id, c.new_id, c.source desc"#,
+           order by t.table_id, g.revision desc"#,
         catalog_id
     )
     .fetch_all(connection)
     .await
+}
+
+/// Of each live table the policy that was set last.
+pub fn newest(mut left: Vec<LeftPolicy>) -> Vec<LeftPolicy> {
+    left.dedup_by_key(|policy| policy.table_id);
+    left
 }

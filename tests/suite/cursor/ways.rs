@@ -95,8 +95,10 @@ async fn what_the_cursor_was_good_for_changed() -> Result<()> {
     scene
         .database
         .sql(
-            "INSERT INTO tailrace.source_column_type (catalog_id, table_id, field_id, col_type)
-             SELECT catalog_id, table_id, source_field_id, 'date' FROM hog_partition_field LIMIT 1",
+            "INSERT INTO tailrace.source_column_type
+               (catalog_id, table_id, table_uuid, field_id, col_type)
+             SELECT catalog_id, table_id, table_uuid, source_field_id, 'date'
+               FROM hog_partition_field JOIN hog_table USING (catalog_id, table_id) LIMIT 1",
         )
         .await?;
     assert_eq!(scene.sweep().await?.full, Some(true), "another type of the column");

@@ -1,7 +1,7 @@
 //! Specs that somebody trusted, and those that wait for their mark.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
+use tailrace::demo::lake::{CatalogOptions, Field, NewFile};
 use tailrace::instant::UtcInstant;
 use tailrace::sweep::Settings;
 
@@ -52,5 +52,47 @@ async fn trusted_ones_are_noted_and_waiting_ones_counted() -> Result<()> {
     let [take_back] = said.statements("specs")[..] else { panic!("{:?}", said.findings) };
     database.sql(take_back).await?;
     assert_eq!(database.doctor().await?.of("specs"), [("ok", all)]);
+    Ok(())
+}
+
+/// Specs are looked at by passes and by renewals of claims, whichever come more often.
+#[tokio::test]
+async fn a_retention_shorter_than_the_distance_of_two_looks_is_warned_of() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let retention = Some(std::time::Duration::from_secs(600));
+    let options = CatalogOptions { retention, ..CatalogOptions::default() };
+    database.lake.catalog("lake", options).await?;
+    let (every, renew) = ("TAILRACE__SCHEDULE__EVERY", "TAILRACE__COMPACTION__RENEW_EVERY");
+    for (every_is, renew_is, level, what) in [
+        (
+            "6h",
+            "599s",
+            "ok",
+            "specs are copied every 9 minutes, and stay for 10 minutes after they ended",
+        ),
+        (
+            "9m",
+            "15m",
+            "ok",
+            "specs are copied every 9 minutes, and stay for 10 minutes after they ended",
+        ),
+        (
+            "6h",
+            "10m",
+            "warning",
+            "a partition spec stays for 10 minutes after it ended, and specs are copied every 10 minutes",
+        ),
+        (
+            "10m",
+            "15m",
+            "warning",
+            "a partition spec stays for 10 minutes after it ended, and specs are copied every 10 minutes",
+        ),
+    ] {
+        let said = database.doctor_with(&[(every, every_is), (renew, renew_is)]).await?;
+        assert_eq!(said.of("spec_copies"), [(level, what)], "{every_is} {renew_is}");
+    }
+    database.sql("UPDATE hog_catalog SET snapshot_retention_seconds = NULL").await?;
+    assert_eq!(database.doctor().await?.of("spec_copies"), []);
     Ok(())
 }

@@ -167,9 +167,10 @@ async fn a_bound_of_unknown_units_is_read_both_ways() -> Result<()> {
     scene
         .database
         .sql(&format!(
-            "INSERT INTO tailrace.source_column_type (catalog_id, table_id, field_id, col_type)
-             VALUES ({}, {}, {field_id}, 'timestamp')",
-            scene.catalog.catalog_id, scene.table.table_id
+            "INSERT INTO tailrace.source_column_type
+               (catalog_id, table_id, table_uuid, field_id, col_type)
+             VALUES ({}, {}, '{}', {field_id}, 'timestamp')",
+            scene.catalog.catalog_id, scene.table.table_id, scene.table.table_uuid
         ))
         .await?;
     assert_eq!(scene.sweep_at(NOW).await?.snapshots, []);

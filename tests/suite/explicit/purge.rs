@@ -45,8 +45,9 @@ async fn receipts_go_by_age_in_bounded_batches() -> Result<()> {
     Ok(())
 }
 
+/// A catalog that is being restored is gone for a moment, and a drop may be asked for again after it.
 #[tokio::test]
-async fn receipts_of_a_catalog_that_is_gone_go_at_once() -> Result<()> {
+async fn receipts_of_a_catalog_that_is_gone_go_by_age_too() -> Result<()> {
     let scene = Scene::new().await?;
     let body = days(["1"]);
     scene.done(&body).await?;
@@ -57,6 +58,10 @@ async fn receipts_of_a_catalog_that_is_gone_go_at_once() -> Result<()> {
            FROM generate_series(1, 3)";
     scene.database.sql(of_nobody).await?;
     let mut session = scene.session().await?;
+    assert_eq!(purge(&mut session, KEEP, &[], 10).await?, 0);
+    let aged = "UPDATE tailrace.drop_receipt SET created_at = created_at - interval '7 days'
+                 WHERE catalog_id = 4711";
+    scene.database.sql(aged).await?;
     assert_eq!(purge(&mut session, KEEP, &[], 10).await?, 3);
     assert!(scene.done(&body).await?.replayed);
     Ok(())

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use serde_json::json;
+use tailrace::demo::lake::Field;
 
 use super::Scene;
 use crate::support::program::days_ago;
@@ -111,5 +112,33 @@ async fn where_the_property_would_take_over_it_has_to_be_said() -> Result<()> {
     assert_eq!(scene.client.send("DELETE", &accepted, b"").await?.told(), (404, gone));
     let values = crate::support::governed::live_values(&scene.table).await?;
     assert_eq!(values.len(), 3, "taking a policy away drops nothing: {values:?}, {}", days_ago(9));
+    Ok(())
+}
+
+/// No policy follows the name to a table that is made anew; DELETE forgets the one that is gone with its
+/// table, whether or not there is a table of the name.
+#[tokio::test]
+async fn a_policy_of_a_table_that_is_gone_is_forgotten_on_demand() -> Result<()> {
+    let scene = Scene::new().await?;
+    let (path, body) = (scene.policy(""), r#"{"field": "day(at)", "keep": "7d"}"#);
+    let none = r#"{"detail":"table events.raw has no policy","error":"not_found"}"#;
+    let no_table =
+        r#"{"detail":"there is no table events.raw in catalog \"lake\"","error":"not_found"}"#;
+    let kept = "SELECT count(*) FROM tailrace.policy";
+    assert_eq!(scene.client.json("PUT", &path, body).await?.status, 200);
+    scene.table.drop_table().await?;
+    assert_eq!(scene.client.get(&path).await?.told(), (404, no_table));
+    assert_eq!(scene.client.send("DELETE", &path, b"").await?.told(), (204, ""));
+    assert_eq!(scene.client.send("DELETE", &path, b"").await?.told(), (404, no_table));
+
+    let again = scene.database.table(&scene.table.catalog, "raw", &[Field::day("at")]).await?;
+    assert_eq!(scene.client.json("PUT", &path, body).await?.status, 200);
+    again.drop_table().await?;
+    scene.database.table(&scene.table.catalog, "raw", &[Field::day("at")]).await?;
+    assert_eq!(scene.client.get(&path).await?.told(), (404, none));
+    assert_eq!(scene.database.text(kept).await?.as_deref(), Some("1"));
+    assert_eq!(scene.client.send("DELETE", &path, b"").await?.told(), (204, ""));
+    assert_eq!(scene.client.send("DELETE", &path, b"").await?.told(), (404, none));
+    assert_eq!(scene.database.text(kept).await?.as_deref(), Some("0"));
     Ok(())
 }

@@ -2,10 +2,12 @@
 
 use anyhow::Result;
 use tailrace::demo::lake::{Column, Field, NewFile, Table};
+use tailrace::sweep::Settings;
 use tailrace::sweep::report::Outcome;
 
 use crate::support::TestDatabase;
 use crate::support::governed::{live_ids, outcomes};
+use crate::support::program::settings;
 
 async fn governed(database: &TestDatabase, name: &str) -> Result<Table> {
     let catalog = match database.lake.open_catalog("lake").await {
@@ -82,8 +84,8 @@ async fn tables_in_a_dropped_namespace_are_gone() -> Result<()> {
     Ok(())
 }
 
-/// Rows of tables that the server has retired, and of catalogs that it has dropped, are purged
-/// by the next pass.
+/// Rows of tables that the server has retired, and of catalogs that it has dropped, are kept for
+/// `history.keep` from the pass on that first saw it.
 #[tokio::test]
 async fn a_pass_purges_what_nothing_stands_behind() -> Result<()> {
     let database = TestDatabase::new().await?;
@@ -109,8 +111,15 @@ async fn a_pass_purges_what_nothing_stands_behind() -> Result<()> {
     database.sql("DELETE FROM hog_catalog WHERE name = 'other'").await?;
     // Until then they are ignored.
     assert_eq!(database.ran(&["plan"]).await?.code, 0);
-    database.sweep().await?;
-    assert_eq!(database.text(counts).await?.as_deref(), Some("1 1 1"));
+    let (first, keep) = (chrono::Utc::now(), chrono::TimeDelta::days(90));
+    for (at, left) in [
+        (first, "4 3 3"),
+        (first + keep, "4 3 3"),
+        (first + keep + chrono::TimeDelta::microseconds(1), "1 1 1"),
+    ] {
+        database.sweep_with(&Settings { as_of: Some(at.into()), ..settings() }).await?;
+        assert_eq!(database.text(counts).await?.as_deref(), Some(left), "{at}");
+    }
     Ok(())
 }
 

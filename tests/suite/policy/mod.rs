@@ -3,6 +3,9 @@
 mod binding;
 mod commands;
 mod incarnations;
+mod orphaned;
 mod properties;
 mod refusals;
+mod reused;
+mod tombstones;
 mod unset;

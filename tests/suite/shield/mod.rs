@@ -7,6 +7,7 @@ mod finding;
 mod races;
 mod release;
 mod servers;
+mod specs;
 
 use anyhow::Result;
 use tailrace::config::{Config, LoadOptions};

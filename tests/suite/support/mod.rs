@@ -2,6 +2,7 @@
 //! database of its own for each test.
 
 pub mod contents;
+mod emptied;
 pub mod gate;
 pub mod governed;
 pub mod process;

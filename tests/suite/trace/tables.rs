@@ -57,7 +57,7 @@ async fn a_dropped_table_is_told_to_its_end_also_after_it_was_retired() -> Resul
 }
 
 /// A catalog of the same name is another one; the history of the first says nothing of it, and is
-/// purged by its age alone.
+/// purged when that catalog is gone for as long as history is kept.
 #[tokio::test]
 async fn a_recreated_catalog_has_no_drops() -> Result<()> {
     let scene = Scene::new().await?;
@@ -72,6 +72,14 @@ async fn a_recreated_catalog_has_no_drops() -> Result<()> {
     scene
         .database
         .sql("UPDATE tailrace.drop_history SET dropped_at = dropped_at - interval '90 days 1 s'")
+        .await?;
+    scene.database.sweep().await?;
+    assert_eq!(scene.database.text(rows).await?.as_deref(), Some("1"), "gone since a moment");
+    scene
+        .database
+        .sql(
+            "UPDATE tailrace.clock_memory SET gone_seen_at = gone_seen_at - interval '90 days 1 s'",
+        )
         .await?;
     scene.database.sweep().await?;
     assert_eq!(scene.database.text(rows).await?.as_deref(), Some("0"));

@@ -100,8 +100,8 @@ async fn copy(
     let trust = is_trusted.then_some("tester");
     sqlx::query(
         "INSERT INTO tailrace.spec_copy (catalog_id, table_id, spec_id, begin_snapshot, fields,
-                                         trusted_at, trusted_by, trust_reason)
-         VALUES ($1, $2, $3, $4, $5, CASE WHEN $6::text IS NOT NULL THEN now() END, $6, $6)
+                                         trusted_at, trusted_by, trust_reason, table_uuid)
+         VALUES ($1, $2, $3, $4, $5, CASE WHEN $6::text IS NOT NULL THEN now() END, $6, $6, $7)
          ON CONFLICT DO NOTHING",
     )
     .bind(table.catalog.catalog_id)
@@ -110,6 +110,7 @@ async fn copy(
     .bind(begin)
     .bind(fields)
     .bind(trust)
+    .bind(table.table_uuid)
     .execute(database.lake.pool())
     .await?;
     Ok(())
@@ -125,14 +126,16 @@ async fn any_table(random: &mut Rng, database: &TestDatabase, table: &Table) -> 
     let all_types: Vec<&str> = TYPES.split(' ').collect();
     for (column, types) in columns.into_iter().zip([&TIMES[..], &all_types[..]]) {
         let (now, earlier) = (pick(random, types), pick(random, &all_types));
+        let uuid = table.table_uuid;
         let (table, catalog) = (table.table_id, table.catalog.catalog_id);
         let mut changes = format!(
             "UPDATE hog_column SET col_type = '{now}' WHERE table_id = {table} AND field_id = {column};"
         );
         if random.u8(..3) == 0 {
             changes += &format!(
-                "INSERT INTO tailrace.source_column_type (catalog_id, table_id, field_id, col_type)
-                 VALUES ({catalog}, {table}, {column}, '{earlier}')"
+                "INSERT INTO tailrace.source_column_type
+                   (catalog_id, table_id, table_uuid, field_id, col_type)
+                 VALUES ({catalog}, {table}, '{uuid}', {column}, '{earlier}')"
             );
         }
         database.sql(&changes).await?;

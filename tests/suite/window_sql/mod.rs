@@ -1,6 +1,6 @@
 //! The drop window as data: that SQL decides as the passes do, whatever it is asked.
 
-mod asked;
+pub mod asked;
 mod doubt;
 mod evolved;
 mod far_ahead;

@@ -1,0 +1,296 @@
+//! What we remember of tables that are gone.
+//!
+//! A catalog that is being restored is empty for a moment, so that a table is not there is no reason to
+//! forget it. A row that names an incarnation which is not there becomes a tombstone: `gone_seen_at` says
+//! when a pass first saw it so, and the row is deleted when that is `history.keep` ago. It decides nothing
+//! else: what is in force is asked of the catalog itself each time, so a policy is in force again in the
+//! moment in which its table is back, and the next pass takes the tombstone away.
+//!
+//! Each statement here looks at the catalog by itself and asks again before it deletes. Of a moment in
+//! which the catalog is empty it keeps nothing but the time.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+/// A policy row whose table is gone, or was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedPolicy {
+    /// The catalog's key.
+    pub catalog_id: i64,
+    /// The table's key; another incarnation may have it by now.
+    pub table_id: i64,
+    /// The incarnation.
+    pub table_uuid: Uuid,
+    /// The catalog's name when the table was last seen. The names are missing only where no pass of this
+    /// version has seen the table.
+    pub catalog: Option<String>,
+    /// The namespace's name then.
+    pub namespace: Option<String>,
+    /// The table's name then.
+    pub table: Option<String>,
+    /// `stored` or `property`.
+    pub source: String,
+    /// The field as written.
+    pub field: String,
+    /// How long a partition stayed, as written.
+    pub keep: String,
+}
+
+/// Notes which policies have their tables and which do not, in all catalogs but these; returns those whose
+/// tables are back.
+pub async fn note_policies(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+    but: &[i64],
+) -> sqlx::Result<Vec<NamedPolicy>> {
+    let back = sqlx::query_as!(
+        NamedPolicy,
+        r#"update tailrace.policy p set gone_seen_at = null, gone_told = null
+           where p.gone_seen_at is not null and p.catalog_id <> all ($1::bigint[])
+             and exists (
+               select from hog_table t
+               join hog_table_version v on v.catalog_id = t.catalog_id and v.table_id = t.table_id
+                                       and v.end_snapshot is null
+               join hog_namespace n on n.catalog_id = v.catalog_id
+                                   and n.namespace_id = v.namespace_id and not n.dropped
+               where t.catalog_id = p.catalog_id and t.table_id = p.table_id
+                 and t.table_uuid = p.table_uuid and t.dropped_snapshot is null)
+           returning coalesce(p.catalog_id) as "catalog_id!", p.table_id, p.table_uuid,
+                     p.catalog_name as catalog, p.namespace_name as namespace,
+                     p.table_name as "table", p.source, p.field, p.keep"#,
+        but
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    sqlx::query!(
+        r#"update tailrace.policy p set gone_seen_at = $1
+           where p.gone_seen_at is null and p.catalog_id <> all ($2::bigint[])
+             and not exists (
+               select from hog_table t
+               join hog_table_version v on v.catalog_id = t.catalog_id and v.table_id = t.table_id
+                                       and v.end_snapshot is null
+               join hog_namespace n on n.catalog_id = v.catalog_id
+                                   and n.namespace_id = v.namespace_id and not n.dropped
+               where t.catalog_id = p.catalog_id and t.table_id = p.table_id
+                 and t.table_uuid = p.table_uuid and t.dropped_snapshot is null)"#,
+        now,
+        but
+    )
+    .execute(&mut *connection)
+    .await?;
+    note_names(connection, but).await?;
+    Ok(back)
+}
+
+/// Notes the names of tables beside their policies: the last ones that the catalog knows, also of tables
+/// that were dropped. They say what a policy was for when the catalog no longer does.
+async fn note_names(connection: &mut PgConnection, but: &[i64]) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"update tailrace.policy p
+           set catalog_name = k.catalog, namespace_name = k.namespace, table_name = k.name
+           from (
+             select t.catalog_id, t.table_id, t.table_uuid, c.name as catalog,
+                    n.name as namespace, v.name
+             from (select distinct catalog_id, table_id, table_uuid from tailrace.policy) as o
+             join hog_catalog c on c.catalog_id = o.catalog_id
+             join hog_table t on t.catalog_id = o.catalog_id and t.table_id = o.table_id
+                             and t.table_uuid = o.table_uuid
+             cross join lateral (
+               select l.catalog_id, l.namespace_id, l.name from hog_table_version l
+               where l.catalog_id = o.catalog_id and l.table_id = o.table_id
+               order by l.begin_snapshot desc limit 1) as v
+             join hog_namespace n on n.catalog_id = v.catalog_id
+                                 and n.namespace_id = v.namespace_id) as k
+           where k.catalog_id = p.catalog_id and k.table_id = p.table_id
+             and k.table_uuid = p.table_uuid and p.catalog_id <> all ($1::bigint[])
+             and (p.catalog_name is distinct from k.catalog
+                  or p.namespace_name is distinct from k.namespace
+                  or p.table_name is distinct from k.name)"#,
+        but
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The catalogs with policies of tables that are gone.
+pub async fn with_gone_policies(
+    connection: &mut PgConnection,
+    but: &[i64],
+) -> sqlx::Result<Vec<i64>> {
+    sqlx::query_scalar!(
+        r#"select distinct coalesce(catalog_id) as "catalog_id!" from tailrace.policy
+           where gone_seen_at is not null and catalog_id <> all ($1::bigint[])
+           order by 1"#,
+        but
+    )
+    .fetch_all(connection)
+    .await
+}
+
+/// Notes that it is told that another table of this one's name has no policy; whether it was not before.
+pub async fn note_orphaned(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+    table_id: i64,
+    table_uuid: Uuid,
+) -> sqlx::Result<bool> {
+    let noted = sqlx::query!(
+        r#"update tailrace.policy set gone_told = 'orphaned'
+           where catalog_id = $1 and table_id = $2 and table_uuid = $3
+             and gone_seen_at is not null and gone_told is distinct from 'orphaned'::text"#,
+        catalog_id,
+        table_id,
+        table_uuid
+    )
+    .execute(connection)
+    .await?;
+    Ok(noted.rows_affected() > 0)
+}
+
+/// Notes that it is told of all other policies that their tables are gone; returns those of which it was
+/// not before.
+pub async fn note_told(
+    connection: &mut PgConnection,
+    but: &[i64],
+) -> sqlx::Result<Vec<NamedPolicy>> {
+    sqlx::query_as!(
+        NamedPolicy,
+        r#"update tailrace.policy p set gone_told = 'gone'
+           where p.gone_seen_at is not null and p.gone_told is null
+             and p.catalog_id <> all ($1::bigint[])
+           returning coalesce(p.catalog_id) as "catalog_id!", p.table_id, p.table_uuid,
+                     p.catalog_name as catalog, p.namespace_name as namespace,
+                     p.table_name as "table", p.source, p.field, p.keep"#,
+        but
+    )
+    .fetch_all(connection)
+    .await
+}
+
+/// Deletes the policies of tables that are gone for longer than `keep`, in all catalogs but these, and
+/// returns them. Those of `needed` stay: a live table has their name and no policy, and that is told by
+/// them.
+///
+/// After a refused clock the age counts from when it was accepted again.
+pub async fn purge_policies(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+    keep: Duration,
+    but: &[i64],
+    needed: &[(i64, i64, Uuid)],
+) -> sqlx::Result<Vec<NamedPolicy>> {
+    let catalogs: Vec<i64> = needed.iter().map(|needed| needed.0).collect();
+    let tables: Vec<i64> = needed.iter().map(|needed| needed.1).collect();
+    let incarnations: Vec<Uuid> = needed.iter().map(|needed| needed.2).collect();
+    sqlx::query_as!(
+        NamedPolicy,
+        r#"delete from tailrace.policy p
+           where p.gone_seen_at < $1::timestamptz - pg_catalog.make_interval(secs => $2)
+             and p.catalog_id <> all ($3::bigint[])
+             and not exists (
+               select from hog_table t
+               join hog_table_version v on v.catalog_id = t.catalog_id and v.table_id = t.table_id
+                                       and v.end_snapshot is null
+               join hog_namespace n on n.catalog_id = v.catalog_id
+                                   and n.namespace_id = v.namespace_id and not n.dropped
+               where t.catalog_id = p.catalog_id and t.table_id = p.table_id
+                 and t.table_uuid = p.table_uuid and t.dropped_snapshot is null)
+             and not exists (
+               select from unnest($4::bigint[], $5::bigint[], $6::uuid[])
+                        as k (catalog_id, table_id, table_uuid)
+               where k.catalog_id = p.catalog_id and k.table_id = p.table_id
+                 and k.table_uuid = p.table_uuid)
+             and not exists (
+               select from tailrace.clock_memory m
+               where m.catalog_id = p.catalog_id and m.epoch > 0::bigint
+                 and m.epoch_began >= $1::timestamptz - pg_catalog.make_interval(secs => $2))
+           returning coalesce(p.catalog_id) as "catalog_id!", p.table_id, p.table_uuid,
+                     p.catalog_name as catalog, p.namespace_name as namespace,
+                     p.table_name as "table", p.source, p.field, p.keep"#,
+        now,
+        keep.as_secs_f64(),
+        but,
+        &catalogs,
+        &tables,
+        &incarnations
+    )
+    .fetch_all(connection)
+    .await
+}
+
+/// The same of the copies of specs and of the types of their columns: notes which have their tables, and
+/// deletes those whose tables are gone for longer than `keep`.
+pub async fn look_after_copies(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+    keep: Duration,
+    but: &[i64],
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"update tailrace.spec_copy x
+           set gone_seen_at = case when x.gone_seen_at is null then $1::timestamptz end
+           where x.catalog_id <> all ($2::bigint[])
+             and (x.gone_seen_at is null) <> exists (
+               select from hog_table t
+               where t.catalog_id = x.catalog_id and t.table_id = x.table_id
+                 and t.table_uuid = x.table_uuid and t.dropped_snapshot is null)"#,
+        now,
+        but
+    )
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query!(
+        r#"update tailrace.source_column_type x
+           set gone_seen_at = case when x.gone_seen_at is null then $1::timestamptz end
+           where x.catalog_id <> all ($2::bigint[])
+             and (x.gone_seen_at is null) <> exists (
+               select from hog_table t
+               where t.catalog_id = x.catalog_id and t.table_id = x.table_id
+                 and t.table_uuid = x.table_uuid and t.dropped_snapshot is null)"#,
+        now,
+        but
+    )
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query!(
+        r#"delete from tailrace.spec_copy x
+           where x.gone_seen_at < $1::timestamptz - pg_catalog.make_interval(secs => $2)
+             and x.catalog_id <> all ($3::bigint[])
+             and not exists (
+               select from tailrace.clock_memory m
+               where m.catalog_id = x.catalog_id and m.epoch > 0::bigint
+                 and m.epoch_began >= $1::timestamptz - pg_catalog.make_interval(secs => $2))
+             and not exists (
+               select from hog_table t
+               where t.catalog_id = x.catalog_id and t.table_id = x.table_id
+                 and t.table_uuid = x.table_uuid and t.dropped_snapshot is null)"#,
+        now,
+        keep.as_secs_f64(),
+        but
+    )
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query!(
+        r#"delete from tailrace.source_column_type x
+           where x.gone_seen_at < $1::timestamptz - pg_catalog.make_interval(secs => $2)
+             and x.catalog_id <> all ($3::bigint[])
+             and not exists (
+               select from tailrace.clock_memory m
+               where m.catalog_id = x.catalog_id and m.epoch > 0::bigint
+                 and m.epoch_began >= $1::timestamptz - pg_catalog.make_interval(secs => $2))
+             and not exists (
+               select from hog_table t
+               where t.catalog_id = x.catalog_id and t.table_id = x.table_id
+                 and t.table_uuid = x.table_uuid and t.dropped_snapshot is null)"#,
+        now,
+        keep.as_secs_f64(),
+        but
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

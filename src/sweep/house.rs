@@ -1,0 +1,167 @@
+//! What a pass does beside its tables: rows of ours that nothing stands behind, what became of earlier
+//! drops, and policies whose tables are gone.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::catalog::PREPARATION;
+use super::settings::Settings;
+use crate::catalog::checks::replaced::{LeftPolicy, left_policies};
+use crate::catalog::deadline::within;
+use crate::catalog::purge::purge;
+use crate::catalog::restore::restored;
+use crate::catalog::tables::{Catalog, catalogs};
+use crate::catalog::tombstones::{self, NamedPolicy};
+use crate::events;
+use crate::instant::UtcInstant;
+use crate::policy::command::{forget, set_again};
+use crate::trace::advance;
+
+/// Looks after all of it, in all catalogs but those `untouched`, where the clock is in doubt: everything here
+/// goes by it. Those of `all` that were restored are left as they are, too. What fails is told and keeps no
+/// pass from its work.
+pub async fn keep_house(
+    control: &mut PgConnection,
+    settings: &Settings,
+    now: UtcInstant,
+    mut untouched: BTreeSet<i64>,
+    all: &[Catalog],
+) {
+    match within(PREPARATION, unsettled(control, all)).await {
+        Ok(unsettled) => untouched.extend(unsettled),
+        Err(error) => {
+            tracing::warn!(event = events::PURGE_FAILED, %error, "Old rows of ours were not purged");
+            return;
+        }
+    }
+    let but: Vec<i64> = untouched.iter().copied().collect();
+    let purged = purge(&mut *control, now, settings.history_keep, settings.receipt_keep, &but);
+    // Rows that nothing stands behind do no harm: that they could not be purged is no reason to let
+    // a pass fail.
+    if let Err(error) = within(PREPARATION, purged).await {
+        tracing::warn!(event = events::PURGE_FAILED, %error, "Old rows of ours were not purged");
+    }
+    if let Some(now) = now.to_chrono() {
+        let looked = look_after_tombstones(control, now, settings.history_keep, &but);
+        if let Err(error) = within(PREPARATION, looked).await {
+            tracing::warn!(
+                event = events::PURGE_FAILED,
+                %error,
+                "What is kept of tables that are gone was not looked after"
+            );
+        }
+    }
+    // Nor that it could not be noted what became of earlier drops.
+    if let Err(error) = within(PREPARATION, advance(control, now, &untouched)).await {
+        tracing::warn!(
+            event = events::TRACE_FAILED,
+            %error,
+            "How far drops have come was not noted"
+        );
+    }
+}
+
+/// The catalogs that were restored and are not settled: what is remembered of them has to be put right
+/// before any of it is purged.
+async fn unsettled(control: &mut PgConnection, catalogs: &[Catalog]) -> sqlx::Result<Vec<i64>> {
+    let mut unsettled = Vec::new();
+    for Catalog { catalog_id, .. } in catalogs {
+        if restored(control, *catalog_id).await?.is_some() {
+            unsettled.push(*catalog_id);
+        }
+    }
+    Ok(unsettled)
+}
+
+/// Notes which tables are gone and which are back, tells it once, and purges what is kept of those that
+/// are gone for longer than `keep`. That something was told is noted first: it is told once at most.
+async fn look_after_tombstones(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+    keep: Duration,
+    but: &[i64],
+) -> sqlx::Result<()> {
+    let back = tombstones::note_policies(connection, now, but).await?;
+    tombstones::look_after_copies(connection, now, keep, but).await?;
+    for policy in &back {
+        let (catalog, namespace, table) = names(policy);
+        tracing::info!(
+            event = events::POLICY_BACK,
+            catalog, namespace, table, table_uuid = %policy.table_uuid,
+            source = policy.source, field = policy.field, keep = policy.keep,
+            "A table that was gone is back, and its policy is in force again"
+        );
+    }
+    let needed = tell_orphaned(connection, but).await?;
+    for policy in tombstones::note_told(connection, but).await? {
+        let (catalog, namespace, table) = names(&policy);
+        tracing::info!(
+            event = events::POLICY_TOMBSTONED,
+            catalog, namespace, table, table_uuid = %policy.table_uuid,
+            source = policy.source, field = policy.field, keep = policy.keep,
+            "A table is gone; its policy is kept for history.keep, and in force again if the same table is \
+             back"
+        );
+    }
+    for policy in tombstones::purge_policies(connection, now, keep, but, &needed).await? {
+        let (catalog, namespace, table) = names(&policy);
+        tracing::info!(
+            event = events::POLICY_PURGED,
+            catalog, namespace, table, table_uuid = %policy.table_uuid,
+            source = policy.source, field = policy.field, keep = policy.keep,
+            "A table is gone for longer than history.keep; its policy is forgotten"
+        );
+    }
+    Ok(())
+}
+
+/// Tells of live tables that have the name or the place of one with a policy, and have none; returns the
+/// tables that are gone and had them.
+async fn tell_orphaned(
+    connection: &mut PgConnection,
+    but: &[i64],
+) -> sqlx::Result<Vec<(i64, i64, Uuid)>> {
+    let mut needed = Vec::new();
+    let with_gone: BTreeSet<i64> =
+        tombstones::with_gone_policies(connection, but).await?.into_iter().collect();
+    if with_gone.is_empty() {
+        return Ok(needed);
+    }
+    for catalog in catalogs(connection).await? {
+        if !with_gone.contains(&catalog.catalog_id) {
+            continue;
+        }
+        for left in left_policies(connection, catalog.catalog_id).await? {
+            let LeftPolicy { old_table_id, old_table_uuid, .. } = left;
+            needed.push((catalog.catalog_id, old_table_id, old_table_uuid));
+            let is_news = tombstones::note_orphaned(
+                connection,
+                catalog.catalog_id,
+                old_table_id,
+                old_table_uuid,
+            );
+            if is_news.await? {
+                tracing::warn!(
+                    event = events::POLICY_ORPHANED,
+                    catalog = catalog.name,
+                    namespace = left.namespace, table = left.table,
+                    old_table_uuid = %old_table_uuid,
+                    field = left.field, keep = left.keep, mode = left.mode,
+                    set = set_again(&catalog.name, &left),
+                    unset = forget(&catalog.name, &left),
+                    "A table with a policy is gone, and another one is in its place that has none: nothing \
+                     is dropped from it until `set` is run; if that is meant, `unset` settles it"
+                );
+            }
+        }
+    }
+    Ok(needed)
+}
+
+fn names(policy: &NamedPolicy) -> (Option<&str>, Option<&str>, Option<&str>) {
+    (policy.catalog.as_deref(), policy.namespace.as_deref(), policy.table.as_deref())
+}
