@@ -162,11 +162,15 @@ async fn forget_sweeps(connection: &mut PgConnection, catalog_id: i64) -> sqlx::
 /// the table can have. It is kept under its id with a minus, which no file has, before all specs.
 ///
 /// Where nothing is agreed a copy may as well be of a spec that expiry deleted long ago; then its files
-/// are of an unknown spec, and stay.
+/// are of an unknown spec, and stay. A table that is not in the catalog keeps its copies as they are: no
+/// other one reads them, and a later restore may bring it back.
 async fn forget_specs(connection: &mut PgConnection, since: Since) -> sqlx::Result<Vec<i64>> {
     let lost = sqlx::query!(
-        r#"select k.table_id as "table_id!", k.spec_id as "spec_id!", k.fields as "fields!"
+        r#"select k.table_id as "table_id!", k.table_uuid as "table_uuid!", k.spec_id as "spec_id!",
+                  k.fields as "fields!"
            from tailrace.spec_copy k
+           join hog_table t on t.catalog_id = k.catalog_id and t.table_id = k.table_id
+                           and t.table_uuid = k.table_uuid
            where k.catalog_id = $1 and k.spec_id > 0
              and (k.begin_snapshot > $2 or $2 = -9223372036854775808)
              and not exists (
@@ -191,21 +195,25 @@ async fn forget_specs(connection: &mut PgConnection, since: Since) -> sqlx::Resu
         // An earlier restore may have taken back the same.
         sqlx::query!(
             r#"delete from tailrace.spec_copy
-               where catalog_id = $1 and table_id = $2 and spec_id = -$3::bigint and fields = $4"#,
+               where catalog_id = $1 and table_id = $2 and spec_id = -$3::bigint and fields = $4
+                 and table_uuid = $5"#,
             since.catalog_id,
             copy.table_id,
             copy.spec_id,
-            copy.fields
+            copy.fields,
+            copy.table_uuid
         )
         .execute(&mut *connection)
         .await?;
         sqlx::query!(
             r#"update tailrace.spec_copy set spec_id = -$3::bigint
-               where catalog_id = $1 and table_id = $2 and spec_id = $3 and fields = $4"#,
+               where catalog_id = $1 and table_id = $2 and spec_id = $3 and fields = $4
+                 and table_uuid = $5"#,
             since.catalog_id,
             copy.table_id,
             copy.spec_id,
-            copy.fields
+            copy.fields,
+            copy.table_uuid
         )
         .execute(&mut *connection)
         .await?;
@@ -254,9 +262,12 @@ async fn revoke_marks_since(
 async fn forget_columns(connection: &mut PgConnection, since: Since) -> sqlx::Result<()> {
     sqlx::query!(
         r#"with mirrors as (
-             delete from tailrace.policy
-             where catalog_id = $1 and source = 'property'
-               and updated_at >= coalesce($2, '-infinity'::timestamptz)
+             delete from tailrace.policy m
+             where m.catalog_id = $1 and m.source = 'property'
+               and m.updated_at >= coalesce($2, '-infinity'::timestamptz)
+               and exists (select from hog_table t
+                           where t.catalog_id = $1 and t.table_id = m.table_id
+                             and t.table_uuid = m.table_uuid)
            )
            update tailrace.policy p
            set mode = 'paused', revision = pg_catalog.nextval('tailrace.policy_revision'),
