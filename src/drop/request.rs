@@ -177,6 +177,10 @@ pub enum DropError {
         /// What the driver said.
         error: sqlx::Error,
     },
+    /// The server ended none of the files and said nothing, as where a trigger keeps the rows; nothing
+    /// was written.
+    #[error("the database ended none of the files, and does not say why: a trigger may keep them")]
+    EndedNothing,
     /// Anything else that the database said; nothing was written.
     #[error(transparent)]
     Database(#[from] sqlx::Error),

@@ -21,6 +21,7 @@ use crate::catalog::files::{Search, count_files, count_live, visit};
 use crate::catalog::receipts::{self, NewReceipt, ReceiptRow, RequestedTuple};
 use crate::catalog::tables::{TableIdentity, file_id_counter};
 use crate::catalog::tail::{DropWrite, Written, prepare_write, write_drop};
+use crate::drop::DropError;
 use crate::drop::hold::{HeldLock, Times, bounds};
 use crate::drop::plan::Plan;
 use crate::events;
@@ -203,7 +204,7 @@ impl Execution<'_> {
             Ok(UnderLock::Written { written, head, .. }) => {
                 // A deferred constraint or trigger refuses it only here.
                 held.commit(&mut times).await.map_err(|error| match Failure::of(&error) {
-                    Failure::Content => self.refused(&error),
+                    Failure::Content => self.refused(&with_row(&error)),
                     _ => internal(error),
                 })?;
                 self.tell(written.as_ref(), *head, &times);
@@ -249,9 +250,12 @@ impl Execution<'_> {
         };
         let written =
             write_drop(connection, &write).await.map_err(|error| match Failure::of(&error) {
-                Failure::Content => self.refused(&error),
+                Failure::Content => self.refused(&with_row(&error)),
                 _ => self.hold_problem(error),
             })?;
+        if written.is_some_and(|written| written.counts.files == 0) {
+            return Err(self.refused(&DropError::EndedNothing.to_string()));
+        }
         self.check_size(written.map_or(0, |written| written.counts.files))?;
         let schema_version = written.map_or(state.schema_version, |written| written.schema_version);
         if let Some(idempotency_key) = self.idempotency_key {
@@ -384,7 +388,7 @@ impl Execution<'_> {
     }
 
     /// The server refuses the drop for what it holds: the log has what it said, and of which row.
-    fn refused(&self, error: &sqlx::Error) -> Problem {
+    fn refused(&self, words: &str) -> Problem {
         let TableIdentity { catalog, namespace, table, .. } = self.identity;
         let problem = Problem::Refused { table: self.table() };
         let tuples = self.selection.tuples().iter().take(TOLD);
@@ -398,7 +402,7 @@ impl Execution<'_> {
             tuples = self.selection.tuples().len(),
             whole_table = self.selection.is_whole_table(),
             partitions = serde_json::to_string(&partitions).unwrap_or_default(),
-            error = with_row(error),
+            error = words,
             "The database refuses to end the files of a request"
         );
         problem

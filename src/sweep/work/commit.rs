@@ -181,6 +181,10 @@ impl Work<'_> {
     ) -> Option<Step> {
         let is_lost = match error {
             DropError::HoldExceeded => false,
+            DropError::EndedNothing => {
+                let words = error.to_string();
+                return Some(Step::Unfit { key: words.clone(), words });
+            }
             DropError::AnswerLost { .. } => true,
             DropError::Database(error) => match Failure::of(error) {
                 Failure::ConnectionLost => true,

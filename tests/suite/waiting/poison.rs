@@ -216,3 +216,47 @@ async fn it_is_tried_alone_after_growing_pauses() -> Result<()> {
     assert_eq!(scene.sweep_at("2026-11-30T16:10:00Z").await?.outcome, Outcome::NothingToDo);
     Ok(())
 }
+
+/// A trigger that keeps a row without a word: no snapshot is made in which nothing ends, and the
+/// partition waits like one that the database refuses.
+#[tokio::test]
+async fn what_the_database_keeps_without_a_word_waits_too() -> Result<()> {
+    let scene = Scene::days(3).await?;
+    scene
+        .database
+        .sql(&format!(
+            "create function keep_file() returns trigger language plpgsql as
+               $$ begin return null; end $$;
+             create trigger keep before update on hog_data_file for each row
+               when (new.data_file_id = {}) execute function keep_file()",
+            scene.files[1]
+        ))
+        .await?;
+    let head = scene.catalog.head().await?;
+
+    // Two went with it in one commit, and nobody was told: the next full pass meets it alone.
+    scene.sweep_at(NOW).await?;
+    assert_eq!((scene.live().await?, scene.catalog.head().await?), (vec![1], head + 1));
+    let report = scene.sweep_at("2026-12-01T12:00:00Z").await?;
+
+    let said =
+        "the database ended none of the files, and does not say why: a trigger may keep them";
+    assert_eq!(report.outcome, Outcome::Failed);
+    assert_eq!(report.error, Some(format!("partition 2019-04-15: {said}")));
+    assert_eq!((scene.live().await?, scene.catalog.head().await?), (vec![1], head + 1));
+
+    scene.table.append(vec![NewFile::of(["18005"])]).await?;
+    let report = scene.sweep_at("2026-12-02T13:00:00Z").await?;
+
+    assert_eq!(report.outcome, Outcome::Poisoned);
+    assert_eq!(snapshots(&report), [(1, vec!["2019-04-19"])]);
+    assert!(report.error.is_some_and(|error| error.contains(said)));
+
+    let mut session = scene.database.tailrace().session().await?;
+    let drop = drop_of(vec![item([Some("18001")])]);
+    let refused = drop_partitions(&mut session, &raw(), &drop, "me", &patient()).await;
+    assert!(matches!(refused, Err(Problem::Refused { .. })), "{refused:?}");
+    close(session).await;
+    assert_eq!(scene.catalog.head().await?, head + 3);
+    Ok(())
+}
