@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::discovery::{TupleOfSpec, wanted};
 use super::guard::HoldBounds;
+use super::restore::Head;
 
 /// The catalog and the table as they are under the commit lock, and what happened to the table
 /// since the request's `read_snapshot`.
@@ -26,6 +27,9 @@ pub struct ExplicitState {
     pub is_parquet: bool,
     /// Whether the table was altered or dropped after `read_snapshot`.
     pub ddl_since: bool,
+    /// The catalog was restored to an earlier time since the request's files were looked for: their ids
+    /// may be those of other files now.
+    pub is_restored: bool,
     /// A snapshot after `read_snapshot`, no compaction of the table, that began a file of a named
     /// tuple, whether the file lives or has ended since.
     pub files_since: Option<i64>,
@@ -46,6 +50,8 @@ pub struct ExplicitQuestion<'a> {
     pub whole_table: bool,
     /// What the caller has seen.
     pub read_snapshot: Option<i64>,
+    /// The head before the files were looked for.
+    pub head: Option<Head>,
 }
 
 /// Reads all of it in one round trip and sets the bounds for the statements that follow. `None` if
@@ -77,6 +83,10 @@ pub async fn look(
                   or exists (select from hog_snapshot_change d
                           where d.catalog_id = $1 and d.object_id = $2
                             and d.kind = 'table_dropped' and d.snapshot_id > $4) as "ddl_since!",
+                  coalesce($9 >= c.earliest_snapshot_id and not exists (
+                    select from hog_snapshot s
+                    where s.catalog_id = $1 and s.snapshot_id = $9 and s.snapshot_time = $10
+                    offset 0), false) as "is_restored!",
                   (select f.begin_snapshot
                    from hog_data_file f
                    where f.catalog_id = $1 and f.table_id = $2 and f.begin_snapshot > $4
@@ -118,7 +128,9 @@ pub async fn look(
         question.whole_table,
         wanted(question.tuples) as _,
         bounds.row_lock_ms,
-        bounds.hold_ms
+        bounds.hold_ms,
+        question.head.map(|head| head.snapshot_id),
+        question.head.map(|head| head.snapshot_time)
     )
     .fetch_optional(connection)
     .await?;
@@ -131,6 +143,7 @@ pub async fn look(
         live_as: row.namespace.zip(row.table),
         is_parquet: row.is_parquet,
         ddl_since: row.ddl_since,
+        is_restored: row.is_restored,
         files_since: row.files_since,
     }))
 }

@@ -26,6 +26,7 @@ pub mod settle;
 
 use std::collections::BTreeSet;
 
+use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -61,6 +62,32 @@ pub fn compared_after(restored: Option<&Restored>) -> i64 {
         None => i64::MAX,
         Some(Restored { agreed, .. }) => agreed.map_or(i64::MIN, |agreed| agreed.snapshot_id),
     }
+}
+
+/// The newest snapshot of a catalog, and when it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// The snapshot.
+    pub snapshot_id: i64,
+    /// `hog_snapshot.snapshot_time`, as the database has it.
+    pub snapshot_time: DateTime<Utc>,
+}
+
+/// Reads the head; `None` where there is no snapshot yet, or the catalog is gone. Where it is not in the
+/// catalog later on, with its time, the catalog was restored in between.
+pub async fn head(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<Option<Head>> {
+    sqlx::query_as!(
+        Head,
+        r#"select s.snapshot_id as "snapshot_id!", s.snapshot_time as "snapshot_time!"
+           from hog_catalog c
+           cross join lateral (
+             select snapshot_id, snapshot_time from hog_snapshot
+             where catalog_id = $1 and snapshot_id = c.last_snapshot_id offset 0) as s
+           where c.catalog_id = $1"#,
+        catalog_id
+    )
+    .fetch_optional(connection)
+    .await
 }
 
 /// Compares what is noted with the catalog; `None` where it was not restored since that was noted last.

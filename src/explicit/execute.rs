@@ -19,6 +19,7 @@ use crate::catalog::explicit_guard::{ExplicitQuestion, ExplicitState, look};
 use crate::catalog::failure::{Failure, with_row};
 use crate::catalog::files::{Search, count_files, count_live, visit};
 use crate::catalog::receipts::{self, NewReceipt, ReceiptRow, RequestedTuple};
+use crate::catalog::restore::{Head, head};
 use crate::catalog::tables::{TableIdentity, file_id_counter};
 use crate::catalog::tail::{DropWrite, Written, prepare_write, write_drop};
 use crate::drop::DropError;
@@ -101,7 +102,7 @@ enum UnderLock {
 impl Execution<'_> {
     /// Counts what would go, with the guards as they are at this moment. No lock is taken.
     pub async fn dry_run(&self, connection: &mut PgConnection) -> Result<Found, Problem> {
-        let state = look(connection, &self.question(), bounds(&self.bounds.limits))
+        let state = look(connection, &self.question(None), bounds(&self.bounds.limits))
             .await
             .map_err(internal)?;
         let state = self.guard(state)?;
@@ -122,10 +123,12 @@ impl Execution<'_> {
                 "idempotency_key was used by a commit of the server: make a fresh one".to_owned(),
             ));
         }
+        // Read first: what is found after it is of this catalog, or of a later state of it.
+        let seen = head(connection, catalog_id).await.map_err(internal)?;
         let plan = self.plan(connection).await?;
         // What cannot be is refused before any writer has to wait for us; and what is asked under
         // the lock has been parsed by then, so that it takes no round trips of its own.
-        let state = look(connection, &self.question(), bounds(&self.bounds.limits))
+        let state = look(connection, &self.question(seen), bounds(&self.bounds.limits))
             .await
             .map_err(internal)?;
         if state.as_ref().is_some_and(|state| state.has_receipt) {
@@ -137,7 +140,7 @@ impl Execution<'_> {
             receipts::prepare_write(connection).await.map_err(internal)?;
         }
         let drop_id = Uuid::new_v4();
-        match self.locked(connection, &plan, drop_id).await? {
+        match self.locked(connection, &plan, seen, drop_id).await? {
             UnderLock::HasReceipt => Ok(Done::Earlier(self.receipt(connection).await?)),
             UnderLock::Written { .. } if self.idempotency_key.is_some() => {
                 Ok(Done::Receipt(self.receipt(connection).await?))
@@ -190,6 +193,7 @@ impl Execution<'_> {
         &self,
         connection: &mut PgConnection,
         plan: &Plan,
+        seen: Option<Head>,
         drop_id: Uuid,
     ) -> Result<UnderLock, Problem> {
         let mut times = Times::default();
@@ -199,7 +203,7 @@ impl Execution<'_> {
         let Some(mut held) = held else {
             return Err(queue_timeout("the commit lock was not had in time (drop.lock_timeout)"));
         };
-        let worked = self.under_lock(held.connection(), plan, drop_id).await;
+        let worked = self.under_lock(held.connection(), plan, seen, drop_id).await;
         match &worked {
             Ok(UnderLock::Written { written, head, .. }) => {
                 // A deferred constraint or trigger refuses it only here.
@@ -220,9 +224,10 @@ impl Execution<'_> {
         &self,
         connection: &mut PgConnection,
         plan: &Plan,
+        seen: Option<Head>,
         drop_id: Uuid,
     ) -> Result<UnderLock, Problem> {
-        let state = look(connection, &self.question(), bounds(&self.bounds.limits))
+        let state = look(connection, &self.question(seen), bounds(&self.bounds.limits))
             .await
             .map_err(|error| self.hold_problem(error))?;
         if state.as_ref().is_some_and(|state| state.has_receipt) {
@@ -276,7 +281,7 @@ impl Execution<'_> {
         Ok(UnderLock::Written { written, head: state.head, schema_version })
     }
 
-    fn question(&self) -> ExplicitQuestion<'_> {
+    fn question(&self, head: Option<Head>) -> ExplicitQuestion<'_> {
         ExplicitQuestion {
             catalog_id: self.identity.catalog_id,
             table_id: self.identity.table_id,
@@ -284,12 +289,18 @@ impl Execution<'_> {
             tuples: self.selection.tuples(),
             whole_table: self.selection.is_whole_table(),
             read_snapshot: self.read_snapshot,
+            head,
         }
     }
 
     /// The guards, in the contract's words ("Wire conventions").
     fn guard(&self, state: Option<ExplicitState>) -> Result<ExplicitState, Problem> {
         let state = state.ok_or_else(|| self.dropped())?;
+        if state.is_restored {
+            return Err(Problem::CommitConflict(
+                "the catalog was restored to an earlier time meanwhile".to_owned(),
+            ));
+        }
         let table = self.table();
         if state.table_uuid != Some(self.identity.table_uuid) || state.live_as.is_none() {
             return Err(self.dropped());

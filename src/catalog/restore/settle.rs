@@ -9,13 +9,13 @@
 //! - `sweep_state`, `sweep_cursor`: file ids, snapshots, and what is kept because of them. All rows of
 //!   the catalog go, for they only save time: the pass that follows looks at everything, and so finds
 //!   again what undone drops had ended.
-//! - `spec_copy`: see [`forget_specs`].
+//! - `spec_copy`: see `forget_specs` below.
 //! - `window_rule`: kept by `schema_version`, which is given out again. All rows of the catalog go.
 //! - `clock_memory.trusted_head`: see [`lower_trusted_head`]. The rest is of clocks, not of catalogs.
 //! - `drop_receipt`: a receipt is of its drop, and a replay asks what became of that.
 //! - `source_column_type`: stays. A type too many is one more way to read a value, and keeps.
 //! - `policy`: stays, for it says what somebody wants, but for what was learned with it: see
-//!   [`forget_columns`].
+//!   `forget_columns` below.
 //! - `claimant`, `window_setting`, `installation`: know no ids of a catalog's.
 
 use std::time::Duration;

@@ -15,7 +15,9 @@ use uuid::Uuid;
 use super::crowd::{Crowd, EXPIRED, KEEP, Statistics};
 use super::pins::{assert_keeps_to, by, drop_of};
 use super::watch::{Planned, Watch};
-use super::{CHANGES, DATA_LOOKUP, FEED, FILE_KEY, LIVE, LOOKUP, STATS_KEY, VALUE_KEY, WALK};
+use super::{
+    CHANGES, DATA_LOOKUP, FEED, FILE_KEY, LIVE, LOOKUP, SNAPSHOT_KEY, STATS_KEY, VALUE_KEY, WALK,
+};
 use crate::support::program::{days_ago, settings};
 
 fn table(name: &str) -> TableRef {
@@ -94,7 +96,7 @@ async fn drops(statistics: Statistics, planned: Planned) -> Result<()> {
         dry_run: true,
         fence: false,
     };
-    let guards = by("guards", &[(FEED, 300), (VALUE_KEY, 600), (CHANGES, 3)]);
+    let guards = by("guards", &[(FEED, 300), (VALUE_KEY, 600), (CHANGES, 3), (SNAPSHOT_KEY, 1)]);
     let raw = table("raw");
     let counted = drop_partitions(&mut session, &raw, &body, "me", &bounds).await?;
     assert_eq!((counted.files_ended, counted.delete_files_ended), (300, 30));
@@ -104,13 +106,14 @@ async fn drops(statistics: Statistics, planned: Planned) -> Result<()> {
     body.dry_run = false;
     let done = drop_partitions(&mut session, &raw, &body, "me", &bounds).await?;
     assert_eq!((done.files_ended, done.delete_files_ended), (300, 30));
-    let guards_twice = by("guards", &[(FEED, 600), (VALUE_KEY, 1_200), (CHANGES, 6)]);
+    let guards_twice =
+        by("guards", &[(FEED, 600), (VALUE_KEY, 1_200), (CHANGES, 6), (SNAPSHOT_KEY, 2)]);
     assert_keeps_to("a drop", &watch.take()?, &[guards_twice, drop_of(632)]);
 
     let read_snapshot = Some(crowd.catalog.head().await?);
     let all_of_it = TruncateBody { read_snapshot, ..TruncateBody::default() };
     truncate(&mut session, &table("small"), None, &all_of_it, "me", &bounds).await?;
-    let guards = by("guards", &[(FEED, 0), (CHANGES, 0)]);
+    let guards = by("guards", &[(FEED, 0), (CHANGES, 0), (SNAPSHOT_KEY, 2)]);
     let all = [guards, by("count live", &[(LIVE, 130)]), drop_of(260)];
     assert_keeps_to("a truncate", &watch.take()?, &all);
     close(session).await;

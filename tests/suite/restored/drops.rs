@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::Scene;
 use crate::explicit::{patient, raw};
+use crate::support::gate::while_it_waits;
 use crate::support::program::days_ago;
 
 #[tokio::test]
@@ -45,6 +46,21 @@ async fn a_drop_of_a_pass_may_have_the_id_of_an_undone_one() -> Result<()> {
     let (_, first) = scene.request(3).await?;
     scene.database.restore(&backup).await?;
     assert_eq!(scene.dropping(1).await?, first.snapshot_id);
+    Ok(())
+}
+
+/// Files were found, and the request waits for the commit lock: their ids may be those of other files.
+#[tokio::test]
+async fn a_request_that_waits_while_the_catalog_is_restored_is_a_conflict() -> Result<()> {
+    let scene = Scene::new().await?;
+    let backup = scene.database.back_up("before").await?;
+    let ids = scene.append([3, 3]).await?;
+    let restore = scene.database.restore(&backup);
+    let asked = async { anyhow::Ok(scene.request(3).await) };
+    let (answer, ()) = while_it_waits(&scene.catalog, asked, restore).await?;
+    let error = answer.expect_err("it is refused").to_string();
+    assert!(error.ends_with("the catalog was restored to an earlier time meanwhile"), "{error}");
+    assert_eq!(scene.append([2, 2]).await?, ids);
     Ok(())
 }
 
