@@ -138,7 +138,9 @@ begin
     from seen s group by s.spec_id
   ),
   spec as (
-    select k.*, bool_or(not k.began_with_table
+    -- An id with a minus is that of a copy which a restore took back: no file has it, and it has no
+    -- predecessor.
+    select k.*, bool_or(k.spec_id > 0 and not k.began_with_table
                         and k.id_before + 1 is distinct from k.spec_id)
                   over (order by k.spec_id) as lacks_predecessor
     from known k

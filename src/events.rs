@@ -68,6 +68,8 @@ events! {
     warn TRACE_FAILED = "trace_failed";
     /// The catalog was restored to an earlier time, and our schema was not.
     error CATALOG_RESTORED = "catalog_restored";
+    /// A stored policy was paused, for its column may be another one since the catalog was restored.
+    warn POLICY_PAUSED = "policy_paused";
     /// The catalog does not know drops of ours.
     error DROPS_UNDONE = "drops_undone";
     /// A pass could not go through.

@@ -86,7 +86,11 @@ pub async fn look(
                   coalesce($9 >= c.earliest_snapshot_id and not exists (
                     select from hog_snapshot s
                     where s.catalog_id = $1 and s.snapshot_id = $9 and s.snapshot_time = $10
-                    offset 0), false) as "is_restored!",
+                    offset 0), false)
+                  or c.last_snapshot_id > 0::bigint and not exists (
+                    select from hog_snapshot s
+                    where s.catalog_id = $1 and s.snapshot_id = c.last_snapshot_id offset 0)
+                    as "is_restored!",
                   (select f.begin_snapshot
                    from hog_data_file f
                    where f.catalog_id = $1 and f.table_id = $2 and f.begin_snapshot > $4

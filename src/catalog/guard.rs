@@ -93,6 +93,9 @@ async fn run_or_prepare(
                                       where s.catalog_id = $1
                                         and s.snapshot_id = newest.snapshot_id
                                         and s.snapshot_time = newest.snapshot_time offset 0))
+                  or c.last_snapshot_id > 0::bigint and not exists (
+                    select from hog_snapshot s
+                    where s.catalog_id = $1 and s.snapshot_id = c.last_snapshot_id offset 0)
                     as "is_restored!",
                   pg_catalog.set_config('lock_timeout', $3::bigint::text, true) as "lock_timeout",
                   pg_catalog.set_config('statement_timeout', $4::bigint::text, true)

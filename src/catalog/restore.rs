@@ -19,6 +19,9 @@
 //! its snapshot with its time. Below the floor that is the side of doubt: `undone` is told where nobody
 //! can prove the opposite.
 //!
+//! A catalog whose newest snapshot has no row is being loaded, or is damaged ([`is_whole()`]): what it lacks
+//! may come. It counts as not restored, and no pass does anything in it, nor does a commit go through.
+//!
 //! What is not found: a restore after which the floor passed every fact before a pass or a drop of ours
 //! looked. Nothing in the catalog tells of it then.
 
@@ -90,7 +93,25 @@ pub async fn head(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Resul
     .await
 }
 
-/// Compares what is noted with the catalog; `None` where it was not restored since that was noted last.
+/// Whether a catalog has the row of its newest snapshot. It is written in one transaction with the counter
+/// and expiry never deletes it, so a catalog that lacks it has been loaded in part. True of one that has no
+/// snapshot yet, or is gone.
+pub async fn is_whole(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select not exists (
+             select from hog_catalog c
+             where c.catalog_id = $1 and c.last_snapshot_id > 0::bigint
+               and not exists (select from hog_snapshot s
+                               where s.catalog_id = $1 and s.snapshot_id = c.last_snapshot_id
+                               offset 0)) as "is_whole!""#,
+        catalog_id
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// Compares what is noted with the catalog; `None` where it was not restored since that was noted last, or
+/// is not whole.
 /// Only reads: one statement, which looks up at most twice [`FACTS`] snapshots, each by its key.
 pub async fn restored(
     connection: &mut PgConnection,
@@ -124,7 +145,9 @@ pub async fn restored(
              select snapshot_id, noted_at from compared
              where agrees and snapshot_id < lost.snapshot_id
              order by snapshot_id desc, noted_at limit 1) as a on true
-           where c.catalog_id = $1 and lost.snapshot_id is not null"#,
+           where c.catalog_id = $1 and lost.snapshot_id is not null
+             and exists (select from hog_snapshot s
+                         where s.catalog_id = $1 and s.snapshot_id = c.last_snapshot_id offset 0)"#,
         catalog_id,
         FACTS
     )

@@ -289,6 +289,8 @@ pub async fn copy_specs(
              where k.catalog_id = q.catalog_id and k.table_id = q.table_id
                and k.table_uuid = q.table_uuid and k.spec_id = q.spec_id and k.fields = q.fields
                and k.begin_snapshot = q.begin_snapshot)
+           -- Sessions that copy at one time wait for each other's rows in one order.
+           order by q.table_id, q.spec_id
            on conflict (catalog_id, table_id, table_uuid, spec_id, fields) do update
            set is_reused = spec_copy.is_reused
                            or coalesce(spec_copy.begin_snapshot <> excluded.begin_snapshot, false),

@@ -82,6 +82,9 @@ pub struct Written {
     pub schema_version: i64,
     /// The sums over all tuples.
     pub counts: Counts,
+    /// How many live files and vectors were to end and did not, for the server skipped their rows without
+    /// an error, as where a trigger says so. Then all of it has to be rolled back.
+    pub kept: i64,
 }
 
 /// Ends the files and their live vectors in a new snapshot; `None` if no file of the tuples is
@@ -229,7 +232,7 @@ async fn run_or_prepare(
              where exists (select from bumped)
                and f.catalog_id = c.catalog_id and f.data_file_id = c.data_file_id
                and f.table_id + 0 = c.table_id and (f.end_snapshot is null) = c.live
-             returning c.tuple_no, f.record_count, f.file_size_bytes
+             returning c.tuple_no, f.record_count, f.file_size_bytes, f.data_file_id
            ),
            vectors as materialized (
              select $1::bigint as catalog_id, true as live, v.delete_file_id, v.tuple_no
@@ -268,7 +271,26 @@ async fn run_or_prepare(
              where exists (select from bumped)
                and d.catalog_id = v.catalog_id and d.delete_file_id = v.delete_file_id
                and (d.end_snapshot is null) = v.live
-             returning v.tuple_no
+             returning v.tuple_no, d.delete_file_id
+           ),
+           -- What ended is uncorrelated, and so hashed: only what did not is looked up, which is nothing,
+           -- or what others ended since it was planned.
+           kept as (
+             select (
+               select pg_catalog.count(*) from candidates c
+               cross join lateral (
+                 select table_id, end_snapshot from hog_data_file
+                 where catalog_id = c.catalog_id and data_file_id = c.data_file_id offset 0) as f
+               where c.data_file_id not in (select data_file_id from ended)
+                 and f.table_id = c.table_id and f.end_snapshot is null
+             ) + (
+               select pg_catalog.count(*) from vectors v
+               cross join lateral (
+                 select end_snapshot from hog_delete_file
+                 where catalog_id = v.catalog_id and delete_file_id = v.delete_file_id offset 0) as d
+               where v.delete_file_id not in (select delete_file_id from ended_vectors)
+                 and d.end_snapshot is null
+             ) as number
            ),
            per_tuple as (
              select tuple_no, pg_catalog.sum(files)::bigint as files,
@@ -306,8 +328,9 @@ async fn run_or_prepare(
            )
            select coalesce(s.snapshot_id) as "snapshot_id!",
                   coalesce(s.schema_version) as "schema_version!", t.files as "files!",
-                  t.delete_files as "delete_files!", t.records as "records!", t.bytes as "bytes!"
-           from snapshot s, totals t"#,
+                  t.delete_files as "delete_files!", t.records as "records!", t.bytes as "bytes!",
+                  k.number as "kept!"
+           from snapshot s, totals t, kept k"#,
         write.catalog_id,
         write.table_id,
         &ids,
@@ -346,6 +369,7 @@ async fn run_or_prepare(
             records: row.records,
             bytes: row.bytes,
         },
+        kept: row.kept,
     }))
 }
 

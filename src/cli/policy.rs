@@ -237,6 +237,8 @@ async fn unset(
 ) -> anyhow::Result<u8> {
     let table = match find(connection, &args.table).await {
         Ok(table) => table,
+        // What could not be asked tells of no table that it is gone.
+        Err(error) if error.chain().any(|cause| cause.is::<sqlx::Error>()) => return Err(error),
         Err(error) => {
             return match forget_gone(connection, &args.table, None).await? {
                 true => Ok(DONE),

@@ -191,8 +191,7 @@ async fn under_lock(
         policy_revision: request.policy.as_ref().map(|policy| policy.revision),
     };
     match write_drop(connection, &write).await {
-        // Else each pass would make another snapshot in which nothing ends.
-        Ok(Some(written)) if written.counts.files == 0 => Err(DropError::EndedNothing),
+        Ok(Some(Written { kept, .. })) if kept > 0 => Err(DropError::Kept(kept)),
         Ok(Some(written)) => Ok(Tried::Written(written, busy)),
         Ok(None) => Ok(Tried::Nothing(busy)),
         Err(error) if Failure::of(&error) == Failure::LockNotAvailable => Ok(Tried::RowsLocked),

@@ -177,10 +177,13 @@ pub enum DropError {
         /// What the driver said.
         error: sqlx::Error,
     },
-    /// The server ended none of the files and said nothing, as where a trigger keeps the rows; nothing
-    /// was written.
-    #[error("the database ended none of the files, and does not say why: a trigger may keep them")]
-    EndedNothing,
+    /// The server kept live what it was told to end, and said nothing, as where a trigger keeps a row. All
+    /// of it was rolled back: of a file and its vector one would have ended without the other.
+    #[error(
+        "the database keeps files or deletion vectors live that it was told to end (at least {0}), and \
+         does not say why: a trigger may do so"
+    )]
+    Kept(i64),
     /// Anything else that the database said; nothing was written.
     #[error(transparent)]
     Database(#[from] sqlx::Error),

@@ -258,8 +258,10 @@ impl Execution<'_> {
                 Failure::Content => self.refused(&with_row(&error)),
                 _ => self.hold_problem(error),
             })?;
-        if written.is_some_and(|written| written.counts.files == 0) {
-            return Err(self.refused(&DropError::EndedNothing.to_string()));
+        if let Some(Written { kept, .. }) = written
+            && kept > 0
+        {
+            return Err(self.refused(&DropError::Kept(kept).to_string()));
         }
         self.check_size(written.map_or(0, |written| written.counts.files))?;
         let schema_version = written.map_or(state.schema_version, |written| written.schema_version);

@@ -209,12 +209,14 @@ async fn unset(
 ) -> Result<(), Failure> {
     let live = match find(connection, table).await {
         Ok(live) => live,
-        Err(failure) => {
+        Err(failure @ Failure::Problem(Problem::NotFound(_))) => {
             return match forget_gone(connection, table, None, by).await? {
                 true => Ok(()),
                 false => Err(failure),
             };
         }
+        // What could not be asked tells of no table that it is gone.
+        Err(failure) => return Err(failure),
     };
     if store::rows(connection, &live.identity).await?.stored.is_none() {
         if forget_gone(connection, table, Some(&live), by).await? {

@@ -16,8 +16,8 @@ use crate::catalog::connect::Database;
 use crate::catalog::deadline::within;
 use crate::catalog::failure::{in_words, is_away};
 use crate::catalog::marks::{note_marks, revoke_marks_before};
-use crate::catalog::restore::settle::{lower_trusted_head, settle};
-use crate::catalog::restore::{Restored, note_head, restored, thin_heads};
+use crate::catalog::restore::settle::{PausedPolicy, Settled, lower_trusted_head, settle};
+use crate::catalog::restore::{Restored, is_whole, note_head, restored, thin_heads};
 use crate::catalog::shape::copy_specs;
 use crate::catalog::tables::{Catalog, LiveTable, live_tables};
 use crate::events;
@@ -29,6 +29,11 @@ pub const PREPARATION: Duration = Duration::from_secs(300);
 /// How often a commit asks for the commit lock. Where a table did not get it so, the tables after
 /// it ask once each: they would wait for the same one.
 const LOCK_TRIES: u32 = 5;
+
+/// Why nothing is done in a catalog that lacks the row of its newest snapshot.
+const NOT_WHOLE: &str = "hog_snapshot has no row of the catalog's newest snapshot \
+     (hog_catalog.last_snapshot_id): the catalog is being restored, or is damaged; nothing is done in it \
+     until the row is there";
 
 /// The work of a pass on one catalog, in one turn or several.
 pub struct CatalogSweep<'a> {
@@ -125,6 +130,8 @@ impl<'a> CatalogSweep<'a> {
         let begun = match &mut self.begun {
             Some(begun) => begun,
             begun @ None => {
+                let whole = is_whole(session.connection(), self.catalog.catalog_id);
+                anyhow::ensure!(within(PREPARATION, whole).await?, NOT_WHOLE);
                 let looked = begin(session, self.catalog, self.scope, context);
                 begun.insert(within(PREPARATION, looked).await?)
             }
@@ -212,8 +219,8 @@ async fn begin(
     if clock.refused.is_none() {
         if let Some(restored) = &restored {
             let window = context.settings.stale_writer_window;
-            let undone = settle(connection, catalog_id, restored, context.now, window).await?;
-            tell_restored(catalog, restored, undone);
+            let settled = settle(connection, catalog_id, restored, context.now, window).await?;
+            tell_restored(catalog, restored, &settled);
         }
         thin_heads(connection, catalog_id).await?;
         note_head(connection, catalog_id, context.now).await?;
@@ -248,7 +255,8 @@ async fn begin(
     Ok(Begun { clock, tables: Slices::new(turns) })
 }
 
-fn tell_restored(catalog: &Catalog, restored: &Restored, undone: u64) {
+fn tell_restored(catalog: &Catalog, restored: &Restored, settled: &Settled) {
+    let Settled { undone, paused } = settled;
     let catalog = &catalog.name;
     tracing::error!(
         event = events::CATALOG_RESTORED,
@@ -259,7 +267,19 @@ fn tell_restored(catalog: &Catalog, restored: &Restored, undone: u64) {
         "The catalog was restored to an earlier time, and the schema tailrace was not: what was \
          learned after that is forgotten"
     );
-    if undone > 0 {
+    for PausedPolicy { namespace, table, field, keep } in paused {
+        tracing::warn!(
+            event = events::POLICY_PAUSED,
+            catalog,
+            namespace,
+            table,
+            field,
+            keep,
+            "A policy that was set after the time to which the catalog was restored is paused: its column \
+             is known by an id that another column may have. Set the policy again"
+        );
+    }
+    if *undone > 0 {
         tracing::error!(
             event = events::DROPS_UNDONE,
             catalog,

@@ -74,7 +74,9 @@ pub struct Enforcement<'a> {
     withheld: HashMap<TupleOfSpec, Withheld>,
     waiting: WaitingList,
     /// Tuples that failed alone, with what the server said, while no commit of the table went through.
-    suspects: Vec<(ExpiredTuple, String)>,
+    suspects: Vec<(ExpiredTuple, String, String)>,
+    /// How many tuples that are known to fail this turn has tried again.
+    looked_again: usize,
     cutoff: UtcInstant,
     /// Read before the first look-up of the pass.
     marks: Marks,
@@ -131,6 +133,7 @@ impl<'a> Enforcement<'a> {
             withheld: HashMap::new(),
             waiting: WaitingList::default(),
             suspects: Vec::new(),
+            looked_again: 0,
             cutoff,
             marks: Marks { files_below: 0, through_snapshot: 0 },
             found_any: false,

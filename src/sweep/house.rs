@@ -13,13 +13,16 @@ use super::settings::Settings;
 use crate::catalog::checks::replaced::{LeftPolicy, left_policies};
 use crate::catalog::deadline::within;
 use crate::catalog::purge::purge;
-use crate::catalog::restore::restored;
+use crate::catalog::restore::{is_whole, restored};
 use crate::catalog::tables::{Catalog, catalogs};
 use crate::catalog::tombstones::{self, NamedPolicy};
 use crate::events;
 use crate::instant::UtcInstant;
 use crate::policy::command::{forget, set_again};
 use crate::trace::advance;
+
+/// The longest that comparing one catalog with what is remembered of it may take.
+const LOOK: Duration = Duration::from_secs(30);
 
 /// Looks after all of it, in all catalogs but those `untouched`, where the clock is in doubt: everything here
 /// goes by it. Those of `all` that were restored are left as they are, too. What fails is told and keeps no
@@ -31,11 +34,21 @@ pub async fn keep_house(
     mut untouched: BTreeSet<i64>,
     all: &[Catalog],
 ) {
-    match within(PREPARATION, unsettled(control, all)).await {
-        Ok(unsettled) => untouched.extend(unsettled),
-        Err(error) => {
-            tracing::warn!(event = events::PURGE_FAILED, %error, "Old rows of ours were not purged");
-            return;
+    for catalog in all {
+        match within(LOOK, is_settled(control, catalog.catalog_id)).await {
+            Ok(true) => {}
+            Ok(false) => {
+                untouched.insert(catalog.catalog_id);
+            }
+            Err(error) => {
+                untouched.insert(catalog.catalog_id);
+                tracing::warn!(
+                    event = events::PURGE_FAILED,
+                    catalog = catalog.name,
+                    %error,
+                    "Old rows of ours were not purged in a catalog"
+                );
+            }
         }
     }
     let but: Vec<i64> = untouched.iter().copied().collect();
@@ -65,16 +78,10 @@ pub async fn keep_house(
     }
 }
 
-/// The catalogs that were restored and are not settled: what is remembered of them has to be put right
-/// before any of it is purged.
-async fn unsettled(control: &mut PgConnection, catalogs: &[Catalog]) -> sqlx::Result<Vec<i64>> {
-    let mut unsettled = Vec::new();
-    for Catalog { catalog_id, .. } in catalogs {
-        if restored(control, *catalog_id).await?.is_some() {
-            unsettled.push(*catalog_id);
-        }
-    }
-    Ok(unsettled)
+/// Whether what is remembered of a catalog is of what is there: it was not restored since, or a pass has put
+/// that right, and all of it is there. Else nothing of it may be purged, nor noted of its drops.
+async fn is_settled(control: &mut PgConnection, catalog_id: i64) -> sqlx::Result<bool> {
+    Ok(is_whole(control, catalog_id).await? && restored(control, catalog_id).await?.is_none())
 }
 
 /// Notes which tables are gone and which are back, tells it once, and purges what is kept of those that
@@ -135,6 +142,8 @@ async fn tell_orphaned(
         if !with_gone.contains(&catalog.catalog_id) {
             continue;
         }
+        // Of several that one live table has the place of, the one that was set last comes first, and is told.
+        let mut told = None;
         for left in left_policies(connection, catalog.catalog_id).await? {
             let LeftPolicy { old_table_id, old_table_uuid, .. } = left;
             needed.push((catalog.catalog_id, old_table_id, old_table_uuid));
@@ -144,7 +153,8 @@ async fn tell_orphaned(
                 old_table_id,
                 old_table_uuid,
             );
-            if is_news.await? {
+            let is_news = is_news.await?;
+            if is_news && told.replace(left.table_id) != Some(left.table_id) {
                 tracing::warn!(
                     event = events::POLICY_ORPHANED,
                     catalog = catalog.name,

@@ -71,8 +71,13 @@ pub enum Stays {
     Busy,
     /// It is larger than one commit may be, and is not split.
     Oversize,
-    /// A commit of this tuple alone was refused for its content; what the server said of it.
-    FailedAlone(String),
+    /// A commit of this tuple alone was refused for its content.
+    FailedAlone {
+        /// What the server said.
+        said: String,
+        /// The same with what it said of the row.
+        words: String,
+    },
 }
 
 /// Why the work on a round ended.

@@ -84,6 +84,9 @@ pub struct Waiting {
     pub tries: u32,
     /// What the server said of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
+    /// The same with what it said of the row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// How many files, as far as the pass looked.
     pub files: i64,
@@ -192,6 +195,7 @@ impl WaitingList {
             seen_at: now,
             next_look,
             tries: 0,
+            said: None,
             error: None,
             files: expired.counts.files,
             range_end: expired.range_end,
@@ -201,11 +205,13 @@ impl WaitingList {
         before.filter(|before| !is_same && before.reason == WaitReason::Poisoned)
     }
 
-    /// Notes that the server refused a tuple, with what it said: the next look is after a pause that
+    /// Notes that the server refused a tuple: `said` is what it said, `error` the same with what it said
+    /// of the row, which may hold the snapshot that was tried. The next look is after a pause that
     /// doubles with each try. Its entry, where it is new or the server said something else before.
     pub fn refuse(
         &mut self,
         expired: &ExpiredTuple,
+        said: &str,
         error: String,
         now: UtcInstant,
     ) -> Option<&Waiting> {
@@ -216,7 +222,8 @@ impl WaitingList {
         self.keep(expired, WaitReason::Poisoned, Some(next_look), now);
         let waiting = self.tuples.get_mut(&expired.tuple)?;
         waiting.tries = tries.saturating_add(1);
-        let is_news = before.is_none_or(|before| before.error.as_deref() != Some(error.as_str()));
+        let is_news = before.is_none_or(|before| before.said.as_deref() != Some(said));
+        waiting.said = Some(said.to_owned());
         waiting.error = Some(error);
         is_news.then_some(&*waiting)
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use crate::catalog::failure::{Failure, said};
 use crate::catalog::restore::restored;
 use crate::catalog::traces::unindexed::{
     ROWS, ROWS_OF_PASS, has_ended_index, left, passed_by_table,
@@ -13,6 +14,7 @@ use crate::catalog::traces::{
     OpenCatalog, Passed, note_gone, note_names, note_purged, noting, open_catalogs, passed,
     without_rows,
 };
+use crate::events;
 use crate::instant::UtcInstant;
 
 /// Notes, in every catalog, how far its drops have come by `now`. Only reads the catalog; locks
@@ -22,7 +24,8 @@ use crate::instant::UtcInstant;
 /// that. What is noted while it is being restored bears a time after the restore, and is taken back then.
 ///
 /// # Errors
-/// As the driver reports them; what was noted of other catalogs by then stays.
+/// As the driver reports them, where that is no matter of one catalog, which keeps no other from being
+/// looked at; what was noted of other catalogs by then stays.
 pub async fn advance(
     connection: &mut PgConnection,
     now: UtcInstant,
@@ -33,9 +36,21 @@ pub async fn advance(
         if but.contains(&catalog.catalog_id) {
             continue;
         }
-        let mut transaction = noting(connection).await?;
-        advance_catalog(&mut transaction, &catalog, has_index, now).await?;
-        transaction.commit().await?;
+        let noted = async {
+            let mut transaction = noting(&mut *connection).await?;
+            advance_catalog(&mut transaction, &catalog, has_index, now).await?;
+            transaction.commit().await
+        };
+        match noted.await {
+            Ok(()) => {}
+            Err(error) if Failure::of(&error) == Failure::ConnectionLost => return Err(error),
+            Err(error) => tracing::warn!(
+                event = events::TRACE_FAILED,
+                catalog_id = catalog.catalog_id,
+                error = said(&error),
+                "How far drops of a catalog have come was not noted"
+            ),
+        }
     }
     Ok(())
 }

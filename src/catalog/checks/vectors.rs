@@ -56,7 +56,9 @@ pub async fn left_vectors(
                and case when d.snapshot_id <= $4 then true else exists (
                  select from hog_snapshot s
                  where s.catalog_id = $1 and s.snapshot_id = d.snapshot_id
-                   and s.snapshot_time = d.dropped_at) end
+                   and s.snapshot_time = d.dropped_at
+                   and s.snapshot_id <= (select last_snapshot_id from hog_catalog
+                                         where catalog_id = $1)) end
              limit 1) as h on true
            where p.is_last or h.snapshot_id is not null"#,
         catalog_id,

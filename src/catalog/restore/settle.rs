@@ -15,7 +15,7 @@
 //! - `drop_receipt`: a receipt is of its drop, and a replay asks what became of that.
 //! - `source_column_type`: stays. A type too many is one more way to read a value, and keeps.
 //! - `policy`: stays, for it says what somebody wants, but for what was learned with it: see
-//!   `forget_columns` below.
+//!   `pause_policies` below.
 //! - `claimant`, `window_setting`, `installation`: know no ids of a catalog's.
 
 use std::time::Duration;
@@ -64,7 +64,29 @@ pub async fn lower_trusted_head(
     Ok(())
 }
 
-/// Settles the restore of a catalog, in one transaction; returns how many drops it noted as undone.
+/// What settling a restore did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// How many drops it noted as undone.
+    pub undone: u64,
+    /// The stored policies that it paused.
+    pub paused: Vec<PausedPolicy>,
+}
+
+/// A stored policy whose column may be another one by now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PausedPolicy {
+    /// The table's name when the policy was set, or a pass saw it last.
+    pub namespace: Option<String>,
+    /// The same.
+    pub table: Option<String>,
+    /// The field as written.
+    pub field: String,
+    /// How long a partition stayed, as written.
+    pub keep: String,
+}
+
+/// Settles the restore of a catalog, in one transaction.
 /// Whoever calls it has the catalog's lease. Marks are noted anew `window` after `now`.
 pub async fn settle(
     connection: &mut PgConnection,
@@ -72,7 +94,7 @@ pub async fn settle(
     restored: &Restored,
     now: UtcInstant,
     window: Duration,
-) -> sqlx::Result<u64> {
+) -> sqlx::Result<Settled> {
     let noted_at = restored.agreed.map(|agreed| agreed.noted_at.minus(STAMPS_ARE_EARLY));
     let since = Since {
         catalog_id,
@@ -85,10 +107,10 @@ pub async fn settle(
     forget_sweeps(&mut transaction, catalog_id).await?;
     let tables = forget_specs(&mut transaction, since).await?;
     revoke_marks_since(&mut transaction, since, &tables, now, window).await?;
-    forget_columns(&mut transaction, since).await?;
+    let paused = pause_policies(&mut transaction, since).await?;
     forget_heads(&mut transaction, since).await?;
     transaction.commit().await?;
-    Ok(undone)
+    Ok(Settled { undone, paused })
 }
 
 /// What it says of a drop is what [`super::undone()`] says.
@@ -172,7 +194,7 @@ async fn forget_specs(connection: &mut PgConnection, since: Since) -> sqlx::Resu
            join hog_table t on t.catalog_id = k.catalog_id and t.table_id = k.table_id
                            and t.table_uuid = k.table_uuid
            where k.catalog_id = $1 and k.spec_id > 0
-             and (k.begin_snapshot > $2 or $2 = -9223372036854775808)
+             and (k.begin_snapshot > $2 or $3)
              and not exists (
                select from hog_partition_spec s
                where s.catalog_id = $1 and s.table_id = k.table_id and s.spec_id = k.spec_id
@@ -186,7 +208,8 @@ async fn forget_specs(connection: &mut PgConnection, since: Since) -> sqlx::Resu
                    where f.catalog_id = $1 and f.table_id = s.table_id
                      and f.spec_id = s.spec_id))"#,
         since.catalog_id,
-        since.snapshot_id
+        since.snapshot_id,
+        since.snapshot_id == i64::MIN
     )
     .fetch_all(&mut *connection)
     .await?;
@@ -257,10 +280,15 @@ async fn revoke_marks_since(
 }
 
 /// Policies know their column by its id, which is given out again. The mirror of a property that was
-/// made since is made anew, from the property. A stored policy that was set since, on a column that the
-/// table does not have now, is paused: what gets the column's id next is not what was meant.
-async fn forget_columns(connection: &mut PgConnection, since: Since) -> sqlx::Result<()> {
-    sqlx::query!(
+/// made since is made anew, from the property. A stored policy that was set since is paused, unless its
+/// column began with its table or up to what is agreed: what has the column's id now, or gets it next, is
+/// not what was meant. The paused ones are returned.
+async fn pause_policies(
+    connection: &mut PgConnection,
+    since: Since,
+) -> sqlx::Result<Vec<PausedPolicy>> {
+    sqlx::query_as!(
+        PausedPolicy,
         r#"with mirrors as (
              delete from tailrace.policy m
              where m.catalog_id = $1 and m.source = 'property'
@@ -272,20 +300,22 @@ async fn forget_columns(connection: &mut PgConnection, since: Since) -> sqlx::Re
            update tailrace.policy p
            set mode = 'paused', revision = pg_catalog.nextval('tailrace.policy_revision'),
                updated_by = 'tailrace: the catalog was restored'
-           where p.catalog_id = $1 and p.source = 'stored' and p.mode <> 'paused'::text
+           from hog_table t
+           where t.catalog_id = $1 and t.table_id = p.table_id and t.table_uuid = p.table_uuid
+             and p.catalog_id = $1 and p.source = 'stored' and p.mode <> 'paused'::text
              and p.updated_at >= coalesce($2, '-infinity'::timestamptz)
-             and exists (select from hog_table t
-                         where t.catalog_id = $1 and t.table_id = p.table_id
-                           and t.table_uuid = p.table_uuid)
              and not exists (select from hog_column c
                              where c.catalog_id = $1 and c.table_id = p.table_id
-                               and c.field_id = p.source_field_id)"#,
+                               and c.field_id = p.source_field_id
+                               and (c.begin_snapshot <= $3
+                                    or c.begin_snapshot = t.created_snapshot))
+           returning p.namespace_name as namespace, p.table_name as "table", p.field, p.keep"#,
         since.catalog_id,
-        since.noted_at
+        since.noted_at,
+        since.snapshot_id
     )
-    .execute(connection)
-    .await?;
-    Ok(())
+    .fetch_all(connection)
+    .await
 }
 
 async fn forget_heads(connection: &mut PgConnection, since: Since) -> sqlx::Result<()> {

@@ -9,7 +9,7 @@ use crate::catalog::inventory::owners::server_has_index;
 pub const ROWS: i64 = 100_000;
 
 /// How many file rows of a catalog a pass reads for it.
-pub const ROWS_OF_PASS: i64 = 20 * ROWS;
+pub const ROWS_OF_PASS: i64 = 5 * ROWS;
 
 /// Whether this server has hog_data_file_ended.
 pub async fn has_ended_index(connection: &mut PgConnection) -> sqlx::Result<bool> {

@@ -8,6 +8,10 @@ use crate::sweep::plan::ExpiredTuple;
 use crate::sweep::round::{Round, RoundEnd, Stays};
 use crate::sweep::waiting::{WaitReason, Waiting};
 
+/// So many tuples that are known to fail are tried again in one turn of a table: each takes the commit
+/// lock, most likely for nothing. The others stay due.
+const LOOKS: usize = 100;
+
 /// The tuples of a round: those from `alone_from` on are known to fail, and their pause is over.
 pub(super) struct Asked {
     pub tuples: Vec<ExpiredTuple>,
@@ -24,7 +28,9 @@ impl Enforcement<'_> {
                 tuples.push(expired);
                 continue;
             };
-            if poison.next_look.is_none_or(|next| next <= now) {
+            let is_due = poison.next_look.is_none_or(|next| next <= now);
+            if is_due && self.looked_again < LOOKS {
+                self.looked_again += 1;
                 alone.push(expired);
                 continue;
             }
@@ -52,10 +58,12 @@ impl Enforcement<'_> {
             match end.why.get(&at) {
                 Some(Stays::Oversize) => self.waits(expired, WaitReason::Oversize, None),
                 Some(Stays::Busy) if !is_known => self.waits(expired, WaitReason::Busy, None),
-                Some(Stays::FailedAlone(error)) if is_known => self.refused(expired, error),
-                Some(Stays::FailedAlone(error)) => {
+                Some(Stays::FailedAlone { said, words }) if is_known => {
+                    self.refused(expired, said, words);
+                }
+                Some(Stays::FailedAlone { said, words }) => {
                     self.waiting.meet(expired, now);
-                    self.suspects.push((expired.clone(), error.clone()));
+                    self.suspects.push((expired.clone(), said.clone(), words.clone()));
                 }
                 // It was not tried to its end, or says nothing new of a tuple that is known to fail.
                 Some(Stays::Busy) | None => self.waiting.meet(expired, now),
@@ -64,8 +72,8 @@ impl Enforcement<'_> {
         // Others go through, so it is not the table that is at fault; also where they did only after
         // the tuple had failed.
         if self.work.went_through() {
-            for (expired, error) in std::mem::take(&mut self.suspects) {
-                self.refused(&expired, &error);
+            for (expired, said, words) in std::mem::take(&mut self.suspects) {
+                self.refused(&expired, &said, &words);
             }
         }
     }
@@ -91,9 +99,9 @@ impl Enforcement<'_> {
         }
     }
 
-    fn refused(&mut self, expired: &ExpiredTuple, error: &str) {
+    fn refused(&mut self, expired: &ExpiredTuple, said: &str, error: &str) {
         let TableIdentity { catalog, namespace, table, .. } = self.lookup.table;
-        let told = self.waiting.refuse(expired, error.to_owned(), self.context.now);
+        let told = self.waiting.refuse(expired, said, error.to_owned(), self.context.now);
         let Some(Waiting { next_look, files, tuple, .. }) = told else { return };
         let partition_values = serde_json::to_string(&tuple.values).unwrap_or_default();
         tracing::warn!(

@@ -34,7 +34,7 @@ fn pauses_double_from_a_quarter_of_an_hour_to_a_day_and_since_stays() {
     let mut list = WaitingList::default();
     let mut minutes = Vec::new();
     for number in 1..=9 {
-        let news = list.refuse(&expired(1), "no".to_owned(), now).is_some();
+        let news = list.refuse(&expired(1), "no", "no".to_owned(), now).is_some();
         assert_eq!(news, number == 1, "told once");
         list = WaitingList::of(stored(&list), now);
         let waiting = list.poison(&expired(1).tuple).expect("remembered");
@@ -44,7 +44,10 @@ fn pauses_double_from_a_quarter_of_an_hour_to_a_day_and_since_stays() {
         now = next;
     }
     assert_eq!(minutes, [15, 30, 60, 120, 240, 480, 960, 1_440, 1_440]);
-    assert!(list.refuse(&expired(1), "something else".to_owned(), now).is_some(), "told again");
+    assert!(
+        list.refuse(&expired(1), "something else", "something else".to_owned(), now).is_some(),
+        "told again"
+    );
 }
 
 #[test]
@@ -57,7 +60,7 @@ fn since_is_kept_only_for_the_same_reason() {
     assert_eq!(since(&list), first);
     assert_eq!(list.keep(&expired(1), WaitReason::Oversize, None, second), None);
     assert_eq!(since(&list), second);
-    list.refuse(&expired(1), "no".to_owned(), second);
+    list.refuse(&expired(1), "no", "no".to_owned(), second);
     let evidence = WaitReason::Evidence(KeptReason::NewerRowsThanPartition);
     let released = list.keep(&expired(1), evidence, None, second);
     assert_eq!(released.and_then(|waiting| waiting.error), Some("no".to_owned()));
@@ -72,7 +75,7 @@ fn what_a_pass_did_not_meet_is_forgotten_only_when_it_has_seen_all() {
     for day in 1..=3 {
         list.keep(&expired(day), WaitReason::Busy, None, now);
     }
-    list.refuse(&expired(4), "no".to_owned(), now);
+    list.refuse(&expired(4), "no", "no".to_owned(), now);
     let mut next = WaitingList::of(stored(&list), now);
     next.meet(&expired(2), now);
     assert_eq!(next.went(&expired(3).tuple), None);
@@ -93,7 +96,7 @@ fn the_list_is_bounded_poisoned_ones_first_and_the_oldest_before_others() {
         list.keep(&expired(day), WaitReason::Busy, None, now);
     }
     list.keep(&expired(most), WaitReason::Oversize, None, now);
-    list.refuse(&expired(most + 1), "no".to_owned(), now);
+    list.refuse(&expired(most + 1), "no", "no".to_owned(), now);
     let remembered = list.to_remember();
     assert_eq!(remembered.tuples.len(), MOST);
     assert_eq!(remembered.tuples[0].display, format!("day {}", most + 1));
@@ -108,7 +111,7 @@ fn a_memory_that_no_pass_has_kept_up_or_can_have_written_says_nothing() {
     let noon = at("2026-11-30T12:00:00Z");
     let mut list = WaitingList::default();
     list.keep(&expired(1), WaitReason::Busy, None, noon);
-    list.refuse(&expired(2), "no".to_owned(), noon);
+    list.refuse(&expired(2), "no", "no".to_owned(), noon);
     let of =
         |day: i64| stored(&list).tuples.into_iter().find(|one| one.key() == expired(day).tuple);
     let (busy, poisoned) = (of(1).expect("busy"), of(2).expect("poisoned"));

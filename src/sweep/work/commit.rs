@@ -181,7 +181,7 @@ impl Work<'_> {
     ) -> Option<Step> {
         let is_lost = match error {
             DropError::HoldExceeded => false,
-            DropError::EndedNothing => {
+            DropError::Kept(_) => {
                 let words = error.to_string();
                 return Some(Step::Unfit { key: words.clone(), words });
             }

@@ -63,7 +63,8 @@ impl Work<'_> {
             Job::Split { tuple, .. } | Job::Oversize(tuple) => vec![tuple],
         };
         if let [alone] = tuples.as_slice() {
-            self.why.insert(*alone, Stays::FailedAlone(words.clone()));
+            let (said, words) = (key.clone(), words.clone());
+            self.why.insert(*alone, Stays::FailedAlone { said, words });
             // What is known to fail tells nothing of the table.
             if *alone >= round.alone_from {
                 return;

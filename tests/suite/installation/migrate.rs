@@ -39,7 +39,7 @@ async fn eight_at_the_same_time_apply_each_migration_once() -> Result<()> {
         assert_eq!(ran.code, 0, "{ran:?}");
     }
     let count = database.text("SELECT count(*) FROM tailrace.schema_migration").await?;
-    assert_eq!(count.as_deref(), Some("10"));
+    assert_eq!(count.as_deref(), Some("12"));
     let count = database.text("SELECT count(*) FROM tailrace.installation").await?;
     assert_eq!(count.as_deref(), Some("1"));
     assert_eq!(database.ran(&["plan"]).await?.code, 0);

@@ -96,7 +96,7 @@ async fn drops(statistics: Statistics, planned: Planned) -> Result<()> {
         dry_run: true,
         fence: false,
     };
-    let guards = by("guards", &[(FEED, 300), (VALUE_KEY, 600), (CHANGES, 3), (SNAPSHOT_KEY, 1)]);
+    let guards = by("guards", &[(FEED, 300), (VALUE_KEY, 600), (CHANGES, 3), (SNAPSHOT_KEY, 2)]);
     let raw = table("raw");
     let counted = drop_partitions(&mut session, &raw, &body, "me", &bounds).await?;
     assert_eq!((counted.files_ended, counted.delete_files_ended), (300, 30));
@@ -107,13 +107,13 @@ async fn drops(statistics: Statistics, planned: Planned) -> Result<()> {
     let done = drop_partitions(&mut session, &raw, &body, "me", &bounds).await?;
     assert_eq!((done.files_ended, done.delete_files_ended), (300, 30));
     let guards_twice =
-        by("guards", &[(FEED, 600), (VALUE_KEY, 1_200), (CHANGES, 6), (SNAPSHOT_KEY, 2)]);
+        by("guards", &[(FEED, 600), (VALUE_KEY, 1_200), (CHANGES, 6), (SNAPSHOT_KEY, 4)]);
     assert_keeps_to("a drop", &watch.take()?, &[guards_twice, drop_of(632)]);
 
     let read_snapshot = Some(crowd.catalog.head().await?);
     let all_of_it = TruncateBody { read_snapshot, ..TruncateBody::default() };
     truncate(&mut session, &table("small"), None, &all_of_it, "me", &bounds).await?;
-    let guards = by("guards", &[(FEED, 0), (CHANGES, 0), (SNAPSHOT_KEY, 2)]);
+    let guards = by("guards", &[(FEED, 0), (CHANGES, 0), (SNAPSHOT_KEY, 4)]);
     let all = [guards, by("count live", &[(LIVE, 130)]), drop_of(260)];
     assert_keeps_to("a truncate", &watch.take()?, &all);
     close(session).await;

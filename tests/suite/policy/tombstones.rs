@@ -181,7 +181,10 @@ async fn after_a_refused_clock_the_time_begins_anew() -> Result<()> {
 async fn the_history_of_a_catalog_that_is_away_for_a_moment_stays() -> Result<()> {
     let (database, _) = scene().await?;
     assert_eq!(database.sweep_one().await?.outcome, Outcome::Dropped);
-    database.sql("UPDATE tailrace.drop_history SET dropped_at = now() - interval '1 year'").await?;
+    let age = "UPDATE hog_snapshot SET snapshot_time = now() - interval '1 year'
+                WHERE snapshot_id = (SELECT snapshot_id FROM tailrace.drop_history);
+               UPDATE tailrace.drop_history SET dropped_at = now() - interval '1 year'";
+    database.sql(age).await?;
     let receipt = "INSERT INTO tailrace.drop_receipt (catalog_id, idempotency_key, fingerprint,
              snapshot_id, schema_version, committed, files_ended, delete_files_ended, records,
              bytes, ended)

@@ -41,7 +41,7 @@ async fn each_refused_drop_and_truncate_has_its_bytes() -> Result<()> {
     let floor = 3;
     let recreated = r#"{"detail":"table events.twice is another incarnation than the expected one","error":"table_recreated","retry":"re-prepare","tables":["events.twice"]}"#;
     let locked = r#"{"detail":"somebody else has locked rows of the named partitions (drop.row_lock_timeout); nothing was written, try again","error":"commit_queue_timeout"}"#;
-    let internal = r#"{"detail":"the request could not be carried out; the server's log says why","error":"internal_error"}"#;
+    let refused = r#"{"detail":"the database refuses to end these files of table events.broken, for a trigger, a constraint or what a row holds; nothing was written, the server's log says which, and the same request fails until that is mended","error":"internal_error"}"#;
     for (catalog, table, day, rest, status, expected) in [
         ("nowhere", "raw", "1", "", 404, r#"{"detail":"there is no catalog \"nowhere\"","error":"not_found"}"#.to_owned()),
         ("lake", "nothing", "1", "", 404, r#"{"detail":"there is no table events.nothing in catalog \"lake\"","error":"not_found"}"#.to_owned()),
@@ -51,7 +51,7 @@ async fn each_refused_drop_and_truncate_has_its_bytes() -> Result<()> {
         ("old", "raw", "1", r#", "read_snapshot": 1"#, 410, format!(r#"{{"detail":"read_snapshot 1 is below the floor, {floor}","error":"expired"}}"#)),
         ("lake", "raw", "1", r#", "read_snapshot": 1000000"#, 422, format!(r#"{{"detail":"read_snapshot 1000000 is ahead of the head, {head}","error":"validation"}}"#)),
         ("lake", "raw", "*", "", 422, r#"{"detail":"partitions[0] [\"*\"] has a wildcard at key 0, and there are none: name each partition (or say literal, if the text * is meant)","error":"validation"}"#.to_owned()),
-        ("lake", "broken", "1", "", 500, internal.to_owned()),
+        ("lake", "broken", "1", "", 500, refused.to_owned()),
         ("busy", "raw", "1", "", 503, r#"{"detail":"the commit lock was not had in time (drop.lock_timeout); nothing was written, try again","error":"commit_queue_timeout"}"#.to_owned()),
         ("lake", "locked", "1", "", 503, locked.to_owned()),
     ] {
@@ -67,7 +67,7 @@ async fn each_refused_drop_and_truncate_has_its_bytes() -> Result<()> {
 
     for (catalog, rest, status, expected) in [
         ("lake", format!("twice/truncate?expected_table_uuid={uuid}"), 409, recreated),
-        ("lake", "broken/truncate".to_owned(), 500, internal),
+        ("lake", "broken/truncate".to_owned(), 500, refused),
         ("lake", "locked/truncate".to_owned(), 503, locked),
     ] {
         let path = format!("/v1/catalogs/{catalog}/namespaces/events/tables/{rest}");

@@ -39,6 +39,11 @@ async fn a_spec_that_a_restore_took_back_disputes_no_other_one() -> Result<()> {
         scene.table.append(vec![NewFile::of([hour.to_string()])]).await?;
         scene.dropping(1).await?;
         assert_eq!(scene.database.text(SPECS).await?.as_deref(), Some(known));
+        // The window in SQL reads the table's specs alike.
+        let (catalog_id, table_id) = (scene.catalog.catalog_id, scene.table.table_id);
+        let window =
+            format!("SELECT tailrace.in_drop_window({catalog_id}, {table_id}, 2, '{{{hour}}}')");
+        assert_eq!(scene.database.text(&window).await?.as_deref(), Some("true"));
     }
     Ok(())
 }
@@ -87,9 +92,8 @@ async fn marks_that_were_noted_since_are_noted_anew() -> Result<()> {
     let raw = format!("{marks}{}", scene.table.table_id);
     assert_eq!(scene.database.text(&raw).await?.as_deref(), Some("1 5 3"), "it is of before");
     let lost = format!("{marks}{}", other.table_id);
-    assert_eq!(scene.database.text(&lost).await?.as_deref(), Some("-1 none none"));
-    scene.sweep().await?;
-    assert_eq!(scene.database.text(&lost).await?, None, "its table is gone");
+    let kept = scene.database.text(&lost).await?;
+    assert_eq!(kept.as_deref(), Some("1 5 3"), "its table is gone, and may come back");
 
     // The same again, with a mark that was noted after the restored time.
     scene.append([0]).await?;
@@ -167,5 +171,31 @@ async fn a_policy_on_a_column_that_is_no_more_is_paused() -> Result<()> {
     // The lost spec was of another column, so that only statistics prove a value.
     scene.table.append(vec![proven_18000("at")]).await?;
     scene.dropping(1).await?;
+    Ok(())
+}
+
+/// The id goes to another column before any pass comes.
+#[tokio::test]
+async fn a_policy_does_not_go_over_to_the_column_that_got_its_id() -> Result<()> {
+    let scene = Scene::new().await?;
+    scene.sweep().await?;
+    let backup = scene.database.back_up("before").await?;
+    let late = scene.table.add_column(None, Column::new("late", "timestamptz")).await?;
+    scene.table.evolve_spec(&[Field::day("late")]).await?;
+    scene.database.govern(&scene.table, "late", "7d").await?;
+    scene.sweep().await?;
+    scene.database.restore(&backup).await?;
+    let birth = scene.table.add_column(None, Column::new("birth", "timestamptz")).await?;
+    assert_eq!(late.get("late"), birth.get("birth"));
+    scene.table.evolve_spec(&[Field::day("birth")]).await?;
+    let files = scene.append([9]).await?;
+
+    let ran = scene.database.ran(&["sweep"]).await?;
+
+    let paused = &ran.events("policy_paused")[0];
+    let told = ["catalog", "namespace", "table", "field", "keep"].map(|of| paused[of].clone());
+    assert_eq!(told, ["lake", "events", "raw", "late", "7d"]);
+    assert_eq!(scene.live().await?, files);
+    assert_eq!(scene.sweep().await?.outcome, Outcome::Paused);
     Ok(())
 }

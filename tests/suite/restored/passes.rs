@@ -10,6 +10,7 @@ use tailrace::sweep::{Scope, Settings, run_pass};
 use tokio_util::sync::CancellationToken;
 
 use super::Scene;
+use crate::explicit::days;
 use crate::support::gate::while_it_waits;
 use crate::support::program::{days_ago, settings};
 
@@ -216,5 +217,40 @@ async fn it_waits_for_a_clock_that_is_acted_by() -> Result<()> {
     assert_eq!(scene.stages().await?, [(dropped, "undone", false)]);
     assert_eq!(scene.dropping(1).await?, dropped);
     assert_eq!(scene.stages().await?, [(dropped, "retained", false), (dropped, "undone", true)]);
+    Ok(())
+}
+
+/// A catalog that is being loaded has its counter before its snapshots: nothing is known of it, and
+/// nothing is done in it.
+#[tokio::test]
+async fn a_catalog_that_is_loaded_in_part_is_left_alone() -> Result<()> {
+    let scene = Scene::new().await?;
+    scene.append([9, 0]).await?;
+    scene.dropping(1).await?;
+    let (body, _) = scene.request(8).await?;
+    let stages = scene.stages().await?;
+    let remembered = "SELECT (SELECT count(*) FROM tailrace.noted_head) || ' '
+                          || (SELECT count(*) FROM tailrace.sweep_state) || ' '
+                          || (SELECT count(undone_seen_at) FROM tailrace.drop_history)";
+    let before = scene.database.text(remembered).await?;
+    scene.append([10]).await?;
+    scene
+        .database
+        .while_empty("hog_snapshot", async || {
+            let ran = scene.database.ran(&["sweep"]).await?;
+            assert_eq!(ran.code, 1, "{ran:?}");
+            let failed = ran.events("catalog_failed");
+            assert_eq!(failed.len(), 1, "{ran:?}");
+            let error = failed[0]["error"].as_str().unwrap_or_default();
+            assert!(error.contains("hog_snapshot has no row"), "{error}");
+            assert!(!scene.ask(&body).await?.undone);
+            let other = days([&days_ago(10)]);
+            assert!(scene.ask(&other).await.is_err(), "no commit goes into it");
+            Ok(())
+        })
+        .await?;
+    assert_eq!(scene.database.text(remembered).await?, before);
+    assert_eq!(scene.stages().await?, stages);
+    scene.dropping(1).await?;
     Ok(())
 }

@@ -85,9 +85,9 @@ async fn heads_are_noted_once_and_thinned() -> Result<()> {
     Ok(())
 }
 
-/// Those of a catalog that is gone go by age, like its drops.
+/// Those of a catalog go when it is gone for `history.keep`, like its drops.
 #[tokio::test]
-async fn heads_of_a_catalog_that_is_gone_go_by_age() -> Result<()> {
+async fn heads_of_a_catalog_that_is_gone_go_like_its_drops() -> Result<()> {
     let scene = Scene::new().await?;
     scene.append([0]).await?;
     scene.sweep().await?;
@@ -95,14 +95,15 @@ async fn heads_of_a_catalog_that_is_gone_go_by_age() -> Result<()> {
         .database
         .sql(
             "INSERT INTO tailrace.noted_head VALUES
-                (4711, 1, now(), now() - interval '90 days 1 s'),
-                (4711, 2, now(), now() - interval '89 days')",
+                (4711, 1, now(), now() - interval '1 year'), (4712, 2, now(), now());
+             INSERT INTO tailrace.clock_memory (catalog_id, gone_seen_at) VALUES
+                (4711, now() - interval '89 days'), (4712, now() - interval '90 days 1 s')",
         )
         .await?;
     scene.sweep().await?;
     let left = "SELECT string_agg(snapshot_id::text, ' ') FROM tailrace.noted_head
-                 WHERE catalog_id = 4711";
-    assert_eq!(scene.database.text(left).await?.as_deref(), Some("2"));
+                 WHERE catalog_id > 4710";
+    assert_eq!(scene.database.text(left).await?.as_deref(), Some("1"));
     let settings = crate::support::program::settings();
     assert_eq!(settings.history_keep, Duration::from_secs(90 * 86_400));
     Ok(())

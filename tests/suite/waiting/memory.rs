@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde_json::Value;
 use tailrace::catalog::connect::close;
 use tailrace::demo::lake::NewFile;
@@ -201,5 +201,32 @@ async fn an_explicit_drop_that_is_refused_says_what_the_database_said() -> Resul
         "{ran:?}"
     );
     assert_eq!(scene.live().await?, [0, 1]);
+    Ok(())
+}
+
+/// What the server says of the row holds the snapshot that was tried: it is no change.
+#[tokio::test]
+async fn a_row_that_is_told_with_another_snapshot_is_no_change() -> Result<()> {
+    let scene = Scene::days(3).await?;
+    let check = format!(
+        "alter table hog_data_file add constraint kept
+           check (data_file_id <> {} or end_snapshot is null) not valid",
+        scene.files[1]
+    );
+    scene.database.sql(&check).await?;
+    let mut told = Vec::new();
+    let mut errors = Vec::new();
+    for day in ["18100", "18101", "18102"] {
+        let ran = scene.database.ran(&["sweep"]).await?;
+        told.push(ran.events("tuple_poisoned").len());
+        let error = "select waiting #>> '{tuples,0,error}' from tailrace.sweep_state";
+        errors.push(scene.database.text(error).await?.context("an error")?);
+        scene.table.append(vec![NewFile::of([day])]).await?;
+        let due = "update tailrace.sweep_state set waiting = replace(waiting::text,
+                     '\"next_look\"', '\"was_next_look\"')::jsonb";
+        scene.database.sql(due).await?;
+    }
+    assert_eq!(told, [1, 0, 0]);
+    assert!(errors[0].contains("Failing row contains") && errors[0] != errors[1], "{errors:?}");
     Ok(())
 }

@@ -233,6 +233,6 @@ async fn any_past_of_specs_is_judged_as_the_passes_do() -> Result<()> {
         all.doubtful += answers.doubtful;
     }
     let rest = asked - all.yes - all.doubtful;
-    assert!(all.yes > 200 && all.doubtful > 200 && rest > 200, "seed {seed}: {all:?} of {asked}");
+    assert!(all.yes > 100 && all.doubtful > 100 && rest > 100, "seed {seed}: {all:?} of {asked}");
     Ok(())
 }
