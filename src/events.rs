@@ -68,6 +68,8 @@ events! {
     warn TRACE_FAILED = "trace_failed";
     /// The catalog was restored to an earlier time, and our schema was not.
     error CATALOG_RESTORED = "catalog_restored";
+    /// Trust in a spec's values was taken back when a restore was settled.
+    warn TRUST_WITHDRAWN = "trust_withdrawn";
     /// A stored policy was paused, for its column may be another one since the catalog was restored.
     warn POLICY_PAUSED = "policy_paused";
     /// The catalog does not know drops of ours.

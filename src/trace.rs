@@ -111,7 +111,7 @@ async fn read(
         next_before: rows.last().map(|drop| drop.snapshot_id).filter(|_| ids.len() as i64 >= limit),
     };
     let mut judges = BTreeMap::new();
-    for row in rows {
+    for mut row in rows {
         let judge = match judges.entry(row.table_id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
@@ -123,6 +123,9 @@ async fn read(
         };
         let files_left = left.get(&row.snapshot_id).copied().filter(|_| !row.is_undone);
         let (stage, held_by) = state::judge(&row, &rules, files_left, &queue, now);
+        if matches!(stage, Stage::Retained | Stage::Purging) {
+            (row.noted.purged, row.noted.gone_at) = (None, None);
+        }
         report.drops.push(DropTrace {
             partitions: partitions(&row, judge),
             files_left: match stage {
@@ -148,9 +151,9 @@ fn partitions(row: &DropRow, judge: &Judge) -> Vec<TracedPartition> {
     row.partitions.iter().map(told).collect()
 }
 
-/// By snapshot, how many rows are left of the drops for which that is the question: the floor has
-/// passed them, and no pass has noted that none is. On a server without the index, only where the
-/// table is small enough to tell.
+/// By snapshot, how many rows are left of the drops that the floor has passed. On a server without the
+/// index, only of those of which no pass has noted that none is, and only where the table is small enough to
+/// tell.
 async fn rows_left(
     connection: &mut PgConnection,
     catalog_id: i64,
@@ -159,7 +162,9 @@ async fn rows_left(
     has_index: bool,
 ) -> sqlx::Result<BTreeMap<i64, i64>> {
     let in_question = rows.iter().filter(|drop| {
-        drop.snapshot_id <= rules.floor && drop.noted.purged.is_none() && !drop.is_undone
+        drop.snapshot_id <= rules.floor
+            && !drop.is_undone
+            && (has_index || drop.noted.purged.is_none())
     });
     let ids = in_question.map(|drop| (drop.table_id, drop.snapshot_id));
     if has_index {

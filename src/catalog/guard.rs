@@ -4,6 +4,8 @@ use serde_json::Value;
 use sqlx::{Execute, Executor, PgConnection};
 use uuid::Uuid;
 
+use super::restore::Head;
+
 /// The catalog, the table and its policies as they are under the commit lock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnderLock {
@@ -21,7 +23,8 @@ pub struct UnderLock {
     pub stored_revision: Option<i64>,
     /// The revision of the property's mirror, `None` where there is none or it is not followed.
     pub property_revision: Option<i64>,
-    /// The newest head that a pass noted is not in the catalog as it was: the catalog was restored
+    /// The newest head that a pass noted, or that of the plan, is not in the catalog as it was, or the
+    /// catalog's own head is not there: the catalog was restored
     /// since, and ids of files that were found before may be those of other files.
     pub is_restored: bool,
 }
@@ -41,29 +44,31 @@ pub struct HoldBounds {
 /// and one that is writing at this moment fails us with SQLSTATE 55P03. Of an id that was given twice
 /// the rows of both incarnations are locked, and only those of the one that is there count.
 ///
-/// `None` if the catalog is gone. The commit lock must be held.
+/// `None` if the catalog is gone. The commit lock must be held. `head` is that of the plan.
 ///
 /// Columns that the server may lack are read as [`super`] says.
 pub async fn read_under_lock(
     connection: &mut PgConnection,
     catalog_id: i64,
     table_id: i64,
+    head: Option<Head>,
     bounds: HoldBounds,
 ) -> sqlx::Result<Option<UnderLock>> {
-    run_or_prepare(connection, catalog_id, table_id, bounds, false).await
+    run_or_prepare(connection, catalog_id, table_id, head, bounds, false).await
 }
 
 /// Has the server parse the statement of [`read_under_lock`], as [`super::tail::prepare_write`]
 /// does. No row is locked.
 pub async fn prepare_read(connection: &mut PgConnection) -> sqlx::Result<()> {
     let bounds = HoldBounds { row_lock_ms: 0, hold_ms: 0 };
-    run_or_prepare(connection, 0, 0, bounds, true).await.map(|_| ())
+    run_or_prepare(connection, 0, 0, None, bounds, true).await.map(|_| ())
 }
 
 async fn run_or_prepare(
     connection: &mut PgConnection,
     catalog_id: i64,
     table_id: i64,
+    head: Option<Head>,
     bounds: HoldBounds,
     only_prepare: bool,
 ) -> sqlx::Result<Option<UnderLock>> {
@@ -93,6 +98,10 @@ async fn run_or_prepare(
                                       where s.catalog_id = $1
                                         and s.snapshot_id = newest.snapshot_id
                                         and s.snapshot_time = newest.snapshot_time offset 0))
+                  or coalesce($5 >= c.earliest_snapshot_id and not exists (
+                    select from hog_snapshot s
+                    where s.catalog_id = $1 and s.snapshot_id = $5 and s.snapshot_time = $6
+                    offset 0), false)
                   or c.last_snapshot_id > 0::bigint and not exists (
                     select from hog_snapshot s
                     where s.catalog_id = $1 and s.snapshot_id = c.last_snapshot_id offset 0)
@@ -118,7 +127,9 @@ async fn run_or_prepare(
         catalog_id,
         table_id,
         bounds.row_lock_ms,
-        bounds.hold_ms
+        bounds.hold_ms,
+        head.map(|head| head.snapshot_id),
+        head.map(|head| head.snapshot_time)
     );
     if only_prepare {
         connection.prepare(statement.sql()).await?;

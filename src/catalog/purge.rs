@@ -128,8 +128,9 @@ async fn purge_history_of_gone_catalogs(
              delete from tailrace.noted_head
              where catalog_id = any (array (select catalog_id from gone))
            )
-           delete from tailrace.drop_history
-           where catalog_id = any (array (select catalog_id from gone))"#,
+           delete from tailrace.drop_history h
+           where h.catalog_id = any (array (select catalog_id from gone))
+             and not exists (select from tailrace.drop_receipt r where r.drop_id = h.drop_id)"#,
         now,
         keep.as_secs_f64(),
         but

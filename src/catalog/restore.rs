@@ -11,7 +11,8 @@
 //!   not. Below the floor nobody can tell: the server deletes snapshots there, and no others;
 //! - **any** fact that disagrees means restored, not only the newest one: what was dropped by request
 //!   after the restore, and before a pass looked, agrees, with an id above the older facts that do not;
-//! - `agreed` is the newest fact that agrees below the oldest that disagrees. What was learned up to it
+//! - `agreed` is the newest fact that agrees, below the oldest that disagrees, and was noted before any
+//!   that does: one that was noted after the restore is of the catalog as it is now. What was learned up to it
 //!   is true of the restored catalog; what was learned after it may not be. Where no fact that can be
 //!   checked agrees, nothing counts as agreed.
 //!
@@ -67,6 +68,17 @@ pub fn compared_after(restored: Option<&Restored>) -> i64 {
     }
 }
 
+/// What a plan begins with, all of one moment: whatever has an id below the counter was committed up to
+/// the head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outset {
+    /// The id counter: files and vectors committed later have ids from it on.
+    pub counter: i64,
+    /// Where it is not in the catalog later on, with its time, the catalog was restored in between. `None`
+    /// where there is no snapshot yet.
+    pub head: Option<Head>,
+}
+
 /// The newest snapshot of a catalog, and when it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
@@ -76,34 +88,54 @@ pub struct Head {
     pub snapshot_time: DateTime<Utc>,
 }
 
-/// Reads the head; `None` where there is no snapshot yet, or the catalog is gone. Where it is not in the
-/// catalog later on, with its time, the catalog was restored in between.
-pub async fn head(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<Option<Head>> {
-    sqlx::query_as!(
-        Head,
-        r#"select s.snapshot_id as "snapshot_id!", s.snapshot_time as "snapshot_time!"
+/// Reads it; `None` if the catalog is gone.
+pub async fn outset(
+    connection: &mut PgConnection,
+    catalog_id: i64,
+) -> sqlx::Result<Option<Outset>> {
+    let row = sqlx::query!(
+        r#"select coalesce(c.next_file_id) as "counter!", s.snapshot_id as "snapshot_id?",
+                  s.snapshot_time as "snapshot_time?"
            from hog_catalog c
-           cross join lateral (
+           left join lateral (
              select snapshot_id, snapshot_time from hog_snapshot
-             where catalog_id = $1 and snapshot_id = c.last_snapshot_id offset 0) as s
+             where catalog_id = $1 and snapshot_id = c.last_snapshot_id offset 0) as s on true
            where c.catalog_id = $1"#,
         catalog_id
     )
     .fetch_optional(connection)
-    .await
+    .await?;
+    Ok(row.map(|row| Outset {
+        counter: row.counter,
+        head: row
+            .snapshot_id
+            .zip(row.snapshot_time)
+            .map(|(snapshot_id, snapshot_time)| Head { snapshot_id, snapshot_time }),
+    }))
 }
 
-/// Whether a catalog has the row of its newest snapshot. It is written in one transaction with the counter
-/// and expiry never deletes it, so a catalog that lacks it has been loaded in part. True of one that has no
+/// Whether a catalog has the row of its newest snapshot, columns and versions where it has tables, and
+/// fields where it has partition specs. The first is written in one transaction with the counter, and expiry
+/// never deletes it; so a catalog that lacks one of these has been loaded in part. True of one that has no
 /// snapshot yet, or is gone.
 pub async fn is_whole(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"select not exists (
              select from hog_catalog c
-             where c.catalog_id = $1 and c.last_snapshot_id > 0::bigint
-               and not exists (select from hog_snapshot s
-                               where s.catalog_id = $1 and s.snapshot_id = c.last_snapshot_id
-                               offset 0)) as "is_whole!""#,
+             where c.catalog_id = $1
+               and (c.last_snapshot_id > 0::bigint
+                    and not exists (select from hog_snapshot s
+                                    where s.catalog_id = $1
+                                      and s.snapshot_id = c.last_snapshot_id offset 0)
+                    or exists (select from hog_table t
+                               where t.catalog_id = $1 and t.dropped_snapshot is null offset 0)
+                       and not (exists (select from hog_table_version v
+                                        where v.catalog_id = $1 offset 0)
+                                and exists (select from hog_column k
+                                            where k.catalog_id = $1 offset 0))
+                    or exists (select from hog_partition_spec p where p.catalog_id = $1 offset 0)
+                       and not exists (select from hog_partition_field f
+                                       where f.catalog_id = $1 offset 0))) as "is_whole!""#,
         catalog_id
     )
     .fetch_one(connection)
@@ -139,11 +171,12 @@ pub async fn restored(
            select c.last_snapshot_id as head, a.snapshot_id as "snapshot_id?",
                   a.noted_at as "noted_at?"
            from hog_catalog c
-           cross join (select pg_catalog.min(snapshot_id) as snapshot_id
+           cross join (select pg_catalog.min(snapshot_id) as snapshot_id,
+                              pg_catalog.min(noted_at) as noted_at
                        from compared where not agrees) as lost
            left join lateral (
              select snapshot_id, noted_at from compared
-             where agrees and snapshot_id < lost.snapshot_id
+             where agrees and snapshot_id < lost.snapshot_id and noted_at <= lost.noted_at
              order by snapshot_id desc, noted_at limit 1) as a on true
            where c.catalog_id = $1 and lost.snapshot_id is not null
              and exists (select from hog_snapshot s
@@ -188,20 +221,38 @@ pub async fn undone(
     Ok(undone.into_iter().collect())
 }
 
+/// Where a catalog's files end, and whether that may be relied on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotedHead {
+    /// Of this moment.
+    pub marks: Marks,
+    /// The newest head that was noted before is not in the catalog as it was: nothing was noted now.
+    pub is_restored: bool,
+}
+
 /// Reads where the catalog's files end, and notes its head as a fact, both of one moment; `None` if the
-/// catalog is gone. `now` is the time of the pass: not later than anything that it learns.
+/// catalog is gone. `now` is the time of the pass, or of the command: not later than anything that it learns.
 ///
-/// A head is noted once: what was learned of it before it was the head must not count as older. Where
-/// its id was noted with another time the older fact stays, and tells of the restore.
+/// A head is noted once: what was learned of it before it was the head must not count as older. Nothing is
+/// noted where the newest one does not agree: a head of the restored catalog beside it could hide that.
 pub async fn note_head(
     connection: &mut PgConnection,
     catalog_id: i64,
     now: UtcInstant,
-) -> sqlx::Result<Option<Marks>> {
-    sqlx::query_as!(
-        Marks,
+) -> sqlx::Result<Option<NotedHead>> {
+    let row = sqlx::query!(
         r#"with head as materialized (
-             select next_file_id, last_snapshot_id from hog_catalog where catalog_id = $1
+             select c.next_file_id, c.last_snapshot_id, exists (
+                      select from (select snapshot_id, snapshot_time from tailrace.noted_head
+                                   where catalog_id = $1
+                                   order by snapshot_id desc limit 1) as newest
+                      where newest.snapshot_id >= c.earliest_snapshot_id
+                        and not exists (select from hog_snapshot s
+                                        where s.catalog_id = $1
+                                          and s.snapshot_id = newest.snapshot_id
+                                          and s.snapshot_time = newest.snapshot_time offset 0))
+                      as is_restored
+             from hog_catalog c where c.catalog_id = $1
            ),
            noted as (
              insert into tailrace.noted_head (catalog_id, snapshot_id, snapshot_time, noted_at)
@@ -210,20 +261,26 @@ pub async fn note_head(
              cross join lateral (
                select snapshot_id, snapshot_time from hog_snapshot
                where catalog_id = $1 and snapshot_id = h.last_snapshot_id offset 0) as s
-             where $2::timestamptz is not null
+             where $2::timestamptz is not null and not h.is_restored
              on conflict (catalog_id, snapshot_id) do nothing
            )
-           select next_file_id as "files_below!", last_snapshot_id as "through_snapshot!" from head"#,
+           select next_file_id as "files_below!", last_snapshot_id as "through_snapshot!",
+                  is_restored as "is_restored!"
+           from head"#,
         catalog_id,
         now.to_chrono()
     )
     .fetch_optional(connection)
-    .await
+    .await?;
+    Ok(row.map(|row| NotedHead {
+        marks: Marks { files_below: row.files_below, through_snapshot: row.through_snapshot },
+        is_restored: row.is_restored,
+    }))
 }
 
-/// Forgets heads that say no more than newer ones: of each pass but its newest, and all but the newest
-/// [`FACTS`]. For a pass that begins, after it found that all agree: a restore to before one of these
-/// is told by the newer ones.
+/// Forgets heads that say no more than others: of each pass but its newest, and of those beyond the newest
+/// half of [`FACTS`] all but the first of each day. For a pass that begins, after it found that all agree: a
+/// restore to before one of these is told by the newer ones.
 pub async fn thin_heads(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
     sqlx::query!(
         r#"delete from tailrace.noted_head
@@ -231,11 +288,14 @@ pub async fn thin_heads(connection: &mut PgConnection, catalog_id: i64) -> sqlx:
              select snapshot_id from (
                select snapshot_id,
                       pg_catalog.row_number() over (order by snapshot_id desc) as place,
-                      pg_catalog.lead(noted_at) over (order by snapshot_id) = noted_at as is_followed
+                      pg_catalog.lead(noted_at) over (order by snapshot_id) = noted_at as is_followed,
+                      pg_catalog.row_number() over (
+                        partition by pg_catalog.date_trunc('day'::text, noted_at, 'UTC'::text)
+                        order by snapshot_id) as place_in_day
                from tailrace.noted_head where catalog_id = $1) as heads
-             where place > $2 or is_followed))"#,
+             where place > $2 and place_in_day > 1::bigint or is_followed))"#,
         catalog_id,
-        FACTS
+        FACTS / 2
     )
     .execute(connection)
     .await?;

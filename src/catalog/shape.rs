@@ -283,7 +283,9 @@ pub async fn copy_specs(
                on f.catalog_id = s.catalog_id and f.table_id = s.table_id
               and f.spec_id = s.spec_id
              where s.catalog_id = $1
-             group by s.catalog_id, s.table_id, t.table_uuid, s.spec_id, s.begin_snapshot) as q
+             group by s.catalog_id, s.table_id, t.table_uuid, s.spec_id, s.begin_snapshot
+             -- One without a field dates nothing, or its fields are yet to be loaded.
+             having pg_catalog.count(f.key_index) > 0::bigint) as q
            where not exists (
              select from tailrace.spec_copy k
              where k.catalog_id = q.catalog_id and k.table_id = q.table_id

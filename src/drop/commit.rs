@@ -152,15 +152,22 @@ async fn under_lock(
     busy_first: bool,
 ) -> Result<Tried, DropError> {
     let table = request.table;
-    let state =
-        match read_under_lock(connection, table.catalog_id, table.table_id, bounds(limits)).await {
-            Ok(state) => state,
-            // Only the policy rows are asked for NOWAIT: somebody is writing them.
-            Err(error) if Failure::of(&error) == Failure::LockNotAvailable => {
-                return Ok(Tried::Refused(Refusal::PolicyChanged));
-            }
-            Err(error) => return Err(hold_error(error)),
-        };
+    let state = match read_under_lock(
+        connection,
+        table.catalog_id,
+        table.table_id,
+        plan.outset.head,
+        bounds(limits),
+    )
+    .await
+    {
+        Ok(state) => state,
+        // Only the policy rows are asked for NOWAIT: somebody is writing them.
+        Err(error) if Failure::of(&error) == Failure::LockNotAvailable => {
+            return Ok(Tried::Refused(Refusal::PolicyChanged));
+        }
+        Err(error) => return Err(hold_error(error)),
+    };
     if let Some(refusal) = refusal(request, state.as_ref()) {
         return Ok(Tried::Refused(refusal));
     }
@@ -177,12 +184,12 @@ async fn under_lock(
         table_uuid: table.table_uuid,
         tuples: &asked.tuples,
         planned: &asked.files,
-        late_from: (!request.is_piece).then_some(plan.counter),
+        late_from: (!request.is_piece).then_some(plan.outset.counter),
         without_late: &asked.without_late,
         late_bound: request.late.and_then(|late| late.rule.bound()),
         examined_below: request.found_below,
         vectors: &asked.vectors,
-        vectors_from: plan.counter,
+        vectors_from: plan.outset.counter,
         author: request.author,
         message: request.message,
         fence: request.fence,

@@ -12,7 +12,7 @@ use crate::catalog::discovery::TupleOfSpec;
 use crate::catalog::evidence::{PIECE, evidence_of};
 use crate::catalog::files::files_of;
 use crate::catalog::guard::prepare_read;
-use crate::catalog::tables::file_id_counter;
+use crate::catalog::restore::{Outset, outset};
 use crate::catalog::tail::prepare_write;
 use crate::catalog::vectors::{PlannedVector, live_vectors};
 
@@ -23,9 +23,10 @@ pub struct Plan {
     pub files: Vec<(i64, i32)>,
     /// Their live vectors.
     pub vectors: Vec<PlannedVector>,
-    /// The id counter before anything was looked for: what is committed after that, file or vector,
-    /// has an id at or above it.
-    pub counter: i64,
+    /// What was read before anything was looked for. Nothing of the plan has an id at or above the counter:
+    /// what has is found by its own key under the lock. So all of the plan was committed up to the head, and
+    /// where that is still there then, no id of the plan was given out a second time.
+    pub outset: Outset,
 }
 
 impl Plan {
@@ -37,12 +38,16 @@ impl Plan {
         catalog_id: i64,
         mut files: Vec<(i64, i32)>,
         with_vector: &[(i64, i32)],
-        counter: i64,
+        outset: Outset,
     ) -> sqlx::Result<Self> {
+        files.retain(|(id, _)| *id < outset.counter);
         files.sort_unstable();
         files.dedup();
-        let vectors = live_vectors(connection, catalog_id, with_vector).await?;
-        Ok(Plan { files, vectors, counter })
+        let is_planned = |(id, _): &&(i64, i32)| *id < outset.counter;
+        let with_vector: Vec<_> = with_vector.iter().filter(is_planned).copied().collect();
+        let mut vectors = live_vectors(connection, catalog_id, &with_vector).await?;
+        vectors.retain(|vector| vector.delete_file_id < outset.counter);
+        Ok(Plan { files, vectors, outset })
     }
 
     /// Has the pages that the write will touch in the server's memory, as [`warm`] says.
@@ -63,13 +68,13 @@ impl Plan {
         if busy_first {
             prepare_busy(connection).await?;
         }
-        // Read first: see `Plan::counter`.
-        let Some(counter) = file_id_counter(connection, table.catalog_id).await? else {
+        // Read first: see `Plan::outset`.
+        let Some(outset) = outset(connection, table.catalog_id).await? else {
             return Ok(None);
         };
         let mut files = request.found.to_vec();
         if !request.is_piece {
-            let newer = files_of(
+            let mut newer = files_of(
                 connection,
                 table.catalog_id,
                 table.table_id,
@@ -79,10 +84,11 @@ impl Plan {
                 i64::MAX,
             )
             .await?;
+            newer.retain(|(id, _)| *id < outset.counter);
             files.extend(examined(connection, request, newer).await?);
         }
         let all = files.clone();
-        Self::of_files(connection, table.catalog_id, files, &all, counter).await.map(Some)
+        Self::of_files(connection, table.catalog_id, files, &all, outset).await.map(Some)
     }
 }
 

@@ -19,8 +19,8 @@ use crate::catalog::explicit_guard::{ExplicitQuestion, ExplicitState, look};
 use crate::catalog::failure::{Failure, with_row};
 use crate::catalog::files::{Search, count_files, count_live, visit};
 use crate::catalog::receipts::{self, NewReceipt, ReceiptRow, RequestedTuple};
-use crate::catalog::restore::{Head, head};
-use crate::catalog::tables::{TableIdentity, file_id_counter};
+use crate::catalog::restore::{Head, outset};
+use crate::catalog::tables::TableIdentity;
 use crate::catalog::tail::{DropWrite, Written, prepare_write, write_drop};
 use crate::drop::DropError;
 use crate::drop::hold::{HeldLock, Times, bounds};
@@ -123,12 +123,10 @@ impl Execution<'_> {
                 "idempotency_key was used by a commit of the server: make a fresh one".to_owned(),
             ));
         }
-        // Read first: what is found after it is of this catalog, or of a later state of it.
-        let seen = head(connection, catalog_id).await.map_err(internal)?;
         let plan = self.plan(connection).await?;
         // What cannot be is refused before any writer has to wait for us; and what is asked under
         // the lock has been parsed by then, so that it takes no round trips of its own.
-        let state = look(connection, &self.question(seen), bounds(&self.bounds.limits))
+        let state = look(connection, &self.question(plan.outset.head), bounds(&self.bounds.limits))
             .await
             .map_err(internal)?;
         if state.as_ref().is_some_and(|state| state.has_receipt) {
@@ -140,7 +138,7 @@ impl Execution<'_> {
             receipts::prepare_write(connection).await.map_err(internal)?;
         }
         let drop_id = Uuid::new_v4();
-        match self.locked(connection, &plan, seen, drop_id).await? {
+        match self.locked(connection, &plan, drop_id).await? {
             UnderLock::HasReceipt => Ok(Done::Earlier(self.receipt(connection).await?)),
             UnderLock::Written { .. } if self.idempotency_key.is_some() => {
                 Ok(Done::Receipt(self.receipt(connection).await?))
@@ -156,15 +154,15 @@ impl Execution<'_> {
     /// writer has to wait for us.
     async fn plan(&self, connection: &mut PgConnection) -> Result<Plan, Problem> {
         let TableIdentity { catalog_id, table_id, .. } = *self.identity;
-        // Read first: a file that is committed after this has an id at or above it.
-        let counter = file_id_counter(connection, catalog_id)
+        // Read first: see `Plan::outset`.
+        let outset = outset(connection, catalog_id)
             .await
             .map_err(internal)?
             .ok_or_else(|| self.dropped())?;
         let Selection::Tuples { tuples, lead } = self.selection else {
             let live = count_live(connection, catalog_id, table_id).await.map_err(internal)?;
             self.check_size(live)?;
-            return Ok(Plan { files: Vec::new(), vectors: Vec::new(), counter });
+            return Ok(Plan { files: Vec::new(), vectors: Vec::new(), outset });
         };
         let (mut found, mut files, mut with_vector) = (0_i64, Vec::new(), Vec::new());
         let search = Search { catalog_id, table_id, tuples, lead, from_id: 0 };
@@ -181,7 +179,7 @@ impl Execution<'_> {
         .await
         .map_err(internal)?;
         self.check_size(found)?;
-        let plan = Plan::of_files(connection, catalog_id, files, &with_vector, counter)
+        let plan = Plan::of_files(connection, catalog_id, files, &with_vector, outset)
             .await
             .map_err(internal)?;
         plan.warm(connection, catalog_id).await.map_err(internal)?;
@@ -193,7 +191,6 @@ impl Execution<'_> {
         &self,
         connection: &mut PgConnection,
         plan: &Plan,
-        seen: Option<Head>,
         drop_id: Uuid,
     ) -> Result<UnderLock, Problem> {
         let mut times = Times::default();
@@ -203,7 +200,7 @@ impl Execution<'_> {
         let Some(mut held) = held else {
             return Err(queue_timeout("the commit lock was not had in time (drop.lock_timeout)"));
         };
-        let worked = self.under_lock(held.connection(), plan, seen, drop_id).await;
+        let worked = self.under_lock(held.connection(), plan, drop_id).await;
         match &worked {
             Ok(UnderLock::Written { written, head, .. }) => {
                 // A deferred constraint or trigger refuses it only here.
@@ -224,10 +221,9 @@ impl Execution<'_> {
         &self,
         connection: &mut PgConnection,
         plan: &Plan,
-        seen: Option<Head>,
         drop_id: Uuid,
     ) -> Result<UnderLock, Problem> {
-        let state = look(connection, &self.question(seen), bounds(&self.bounds.limits))
+        let state = look(connection, &self.question(plan.outset.head), bounds(&self.bounds.limits))
             .await
             .map_err(|error| self.hold_problem(error))?;
         if state.as_ref().is_some_and(|state| state.has_receipt) {
@@ -240,12 +236,12 @@ impl Execution<'_> {
             table_uuid: self.identity.table_uuid,
             tuples: self.selection.tuples(),
             planned: &plan.files,
-            late_from: Some(plan.counter),
+            late_from: Some(plan.outset.counter),
             vectors: &plan.vectors,
             without_late: &[],
             late_bound: None,
             examined_below: 0,
-            vectors_from: plan.counter,
+            vectors_from: plan.outset.counter,
             author: self.author,
             message: self.message,
             whole_table: self.selection.is_whole_table(),

@@ -7,6 +7,8 @@ use sqlx::PgConnection;
 use super::field::FieldExpression;
 use super::keep::Keep;
 use super::{Mode, Policy, Source, store};
+use crate::catalog::clock;
+use crate::catalog::restore::note_head;
 use crate::catalog::shape::{copy_specs, table_shape};
 use crate::catalog::tables::{TableIdentity, find_table};
 use crate::events;
@@ -66,6 +68,10 @@ pub async fn set_policy(
         identity.namespace,
         identity.table
     );
+    // Should the catalog be restored to a time before this, the ids that are learned here are told to be of
+    // the time after.
+    let now = clock::now(connection).await?;
+    note_head(connection, identity.catalog_id, now).await?;
     let shape = table_shape(connection, identity.catalog_id, identity.table_id).await?;
     let source_field_id = expression.resolve(&shape)?;
     copy_specs(connection, identity.catalog_id, None).await?;

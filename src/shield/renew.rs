@@ -15,6 +15,7 @@ use crate::catalog::clock_memory::remembered;
 use crate::catalog::connect::{Database, close};
 use crate::catalog::deadline::within;
 use crate::catalog::failure::{in_words, is_away};
+use crate::catalog::restore::note_head;
 use crate::catalog::shape::copy_specs;
 use crate::catalog::tables::{Catalog, LiveTable, catalogs, live_tables};
 use crate::clock_guard::{Reading, decide};
@@ -134,6 +135,8 @@ async fn copy_all_specs(
         let copied = async {
             trusted(connection, &catalog, clock, settings).await?;
             is_trusted = true;
+            // Should the catalog be restored to a time before, what is copied is told to be of after it.
+            note_head(connection, catalog.catalog_id, clock.database).await?;
             let copied = copy_specs(connection, catalog.catalog_id, None).await;
             copied.context("partition specs were not copied")
         };

@@ -16,7 +16,9 @@ use crate::catalog::connect::Database;
 use crate::catalog::deadline::within;
 use crate::catalog::failure::{in_words, is_away};
 use crate::catalog::marks::{note_marks, revoke_marks_before};
-use crate::catalog::restore::settle::{PausedPolicy, Settled, lower_trusted_head, settle};
+use crate::catalog::restore::settle::{
+    PausedPolicy, Settled, Untrusted, lower_trusted_head, settle,
+};
 use crate::catalog::restore::{Restored, is_whole, note_head, restored, thin_heads};
 use crate::catalog::shape::copy_specs;
 use crate::catalog::tables::{Catalog, LiveTable, live_tables};
@@ -256,7 +258,7 @@ async fn begin(
 }
 
 fn tell_restored(catalog: &Catalog, restored: &Restored, settled: &Settled) {
-    let Settled { undone, paused } = settled;
+    let Settled { undone, paused, untrusted } = settled;
     let catalog = &catalog.name;
     tracing::error!(
         event = events::CATALOG_RESTORED,
@@ -267,6 +269,16 @@ fn tell_restored(catalog: &Catalog, restored: &Restored, settled: &Settled) {
         "The catalog was restored to an earlier time, and the schema tailrace was not: what was \
          learned after that is forgotten"
     );
+    for Untrusted { table, spec_id } in untrusted {
+        tracing::warn!(
+            event = events::TRUST_WITHDRAWN,
+            catalog,
+            table,
+            spec_id,
+            "The restore took a spec of the table back, and a writer may go on with it: the values of \
+             this spec are trusted no more"
+        );
+    }
     for PausedPolicy { namespace, table, field, keep } in paused {
         tracing::warn!(
             event = events::POLICY_PAUSED,

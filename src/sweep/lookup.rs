@@ -9,6 +9,7 @@ use sqlx::PgConnection;
 
 use super::cursor::{Cursor, Texts};
 use super::reach::Reach;
+use super::report::RESTORED;
 use super::sorter::Sorter;
 use crate::catalog::deadline::{SLACK, within};
 use crate::catalog::live_file::LiveFile;
@@ -64,7 +65,9 @@ impl Lookup<'_> {
         now: UtcInstant,
     ) -> anyhow::Result<Marks> {
         let noted = note_head(connection, self.table.catalog_id, now);
-        answered(noted).await?.context("the catalog is gone")
+        let noted = answered(noted).await?.context("the catalog is gone")?;
+        anyhow::ensure!(!noted.is_restored, RESTORED);
+        Ok(noted.marks)
     }
 
     /// All live files of a small table; `None` if it is not one.

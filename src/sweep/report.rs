@@ -13,6 +13,10 @@ use crate::instant::UtcInstant;
 use crate::policy::Policy;
 use crate::window::KeptReason;
 
+/// What a report says where the catalog was restored while the pass was at work.
+pub const RESTORED: &str = "the catalog was restored to an earlier time since this pass began: what it \
+    found is not acted by, and the next pass looks anew";
+
 /// How a pass ended for one table. Of several that apply the gravest is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

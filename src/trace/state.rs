@@ -67,7 +67,7 @@ pub enum Hold {
 pub type FilesLeft = Option<i64>;
 
 /// Where a drop is, and what holds it up there. `files_left` counts only for a drop that the floor
-/// has passed and of which no pass has noted that its rows are gone.
+/// has passed. What passes noted counts only where nothing speaks against it: rows may be back by a restore.
 pub fn judge(
     drop: &DropRow,
     rules: &FloorRules,
@@ -80,6 +80,12 @@ pub fn judge(
         let noted = drop.noted.undone_at.map(|_| Vec::new());
         return (Stage::Undone, noted.unwrap_or_else(|| vec![Hold::Pass]));
     }
+    if drop.snapshot_id > rules.floor {
+        return (Stage::Retained, below_floor(drop, rules, now));
+    }
+    if files_left.is_some_and(|files| files > 0) {
+        return (Stage::Purging, vec![Hold::Purge]);
+    }
     if drop.noted.gone_at.is_some() {
         return (Stage::Gone, Vec::new());
     }
@@ -89,9 +95,6 @@ pub fn judge(
             objects => Hold::Queue { objects },
         };
         return (Stage::Queued, vec![held]);
-    }
-    if drop.snapshot_id > rules.floor {
-        return (Stage::Retained, below_floor(drop, rules, now));
     }
     match files_left {
         // Its mark is not known yet: at the most it is the end of the queue.

@@ -22,6 +22,7 @@ mod policy;
 mod python;
 mod races;
 mod restored;
+mod reused;
 mod server;
 mod shield;
 mod soak;

@@ -66,6 +66,10 @@ pub async fn left_policies(
                where v.catalog_id = o.catalog_id and v.table_id = o.table_id
                order by v.begin_snapshot desc limit 1) as l on true
              where p.catalog_id = $1 and p.gone_told is distinct from 'settled'::text
+               -- Of another catalog that had the id, it says nothing of this one.
+               and coalesce(p.catalog_name, (select c.name from hog_catalog c
+                                             where c.catalog_id = $1))
+                   = (select c.name from hog_catalog c where c.catalog_id = $1)
                and not coalesce(o.dropped_snapshot is null and l.end_snapshot is null
                                 and not l.dropped, false)
              order by p.table_id, p.table_uuid, p.source desc

@@ -71,6 +71,17 @@ pub struct Settled {
     pub undone: u64,
     /// The stored policies that it paused.
     pub paused: Vec<PausedPolicy>,
+    /// The specs whose trust it took back.
+    pub untrusted: Vec<Untrusted>,
+}
+
+/// A spec whose values nobody vouches for any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Untrusted {
+    /// NAMESPACE.TABLE.
+    pub table: Option<String>,
+    /// The spec.
+    pub spec_id: i64,
 }
 
 /// A stored policy whose column may be another one by now.
@@ -107,10 +118,11 @@ pub async fn settle(
     forget_sweeps(&mut transaction, catalog_id).await?;
     let tables = forget_specs(&mut transaction, since).await?;
     revoke_marks_since(&mut transaction, since, &tables, now, window).await?;
+    let untrusted = withdraw_trust(&mut transaction, since, &tables).await?;
     let paused = pause_policies(&mut transaction, since).await?;
     forget_heads(&mut transaction, since).await?;
     transaction.commit().await?;
-    Ok(Settled { undone, paused })
+    Ok(Settled { undone, paused, untrusted })
 }
 
 /// What it says of a drop is what [`super::undone()`] says.
@@ -282,7 +294,8 @@ async fn revoke_marks_since(
 /// Policies know their column by its id, which is given out again. The mirror of a property that was
 /// made since is made anew, from the property. A stored policy that was set since is paused, unless its
 /// column began with its table or up to what is agreed: what has the column's id now, or gets it next, is
-/// not what was meant. The paused ones are returned.
+/// not what was meant. So is one of a table that is not there, for that may come back without the column. The
+/// paused ones are returned.
 async fn pause_policies(
     connection: &mut PgConnection,
     since: Since,
@@ -300,19 +313,47 @@ async fn pause_policies(
            update tailrace.policy p
            set mode = 'paused', revision = pg_catalog.nextval('tailrace.policy_revision'),
                updated_by = 'tailrace: the catalog was restored'
-           from hog_table t
-           where t.catalog_id = $1 and t.table_id = p.table_id and t.table_uuid = p.table_uuid
-             and p.catalog_id = $1 and p.source = 'stored' and p.mode <> 'paused'::text
+           where p.catalog_id = $1 and p.source = 'stored' and p.mode <> 'paused'::text
              and p.updated_at >= coalesce($2, '-infinity'::timestamptz)
              and not exists (select from hog_column c
+                             join hog_table t on t.catalog_id = c.catalog_id
+                                             and t.table_id = c.table_id
                              where c.catalog_id = $1 and c.table_id = p.table_id
-                               and c.field_id = p.source_field_id
+                               and c.field_id = p.source_field_id and t.table_uuid = p.table_uuid
                                and (c.begin_snapshot <= $3
                                     or c.begin_snapshot = t.created_snapshot))
            returning p.namespace_name as namespace, p.table_name as "table", p.field, p.keep"#,
         since.catalog_id,
         since.noted_at,
         since.snapshot_id
+    )
+    .fetch_all(connection)
+    .await
+}
+
+/// Takes back what a person vouched for in tables that lost a spec: a writer may go on with that one, and
+/// store its values under a spec whose values were vouched for. Returns table and spec.
+async fn withdraw_trust(
+    connection: &mut PgConnection,
+    since: Since,
+    tables: &[i64],
+) -> sqlx::Result<Vec<Untrusted>> {
+    sqlx::query_as!(
+        Untrusted,
+        r#"update tailrace.spec_copy k
+           set trusted_at = null, trusted_by = null, trust_reason = null
+           from hog_table t
+           where k.catalog_id = $1 and k.table_id = any ($2) and k.trusted_at is not null
+             and t.catalog_id = $1 and t.table_id = k.table_id and t.table_uuid = k.table_uuid
+           returning k.spec_id, (
+             select n.name || '.'::text || v.name
+             from hog_table_version v
+             join hog_namespace n on n.catalog_id = v.catalog_id
+                                 and n.namespace_id = v.namespace_id
+             where v.catalog_id = $1 and v.table_id = k.table_id
+             order by v.begin_snapshot desc limit 1) as "table""#,
+        since.catalog_id,
+        tables
     )
     .fetch_all(connection)
     .await

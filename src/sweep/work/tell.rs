@@ -9,12 +9,8 @@ use crate::drop::{Receipt, Refusal};
 use crate::events;
 use crate::sweep::context::Progress;
 use crate::sweep::plan::{ExpiredTuple, NOT_PARQUET};
-use crate::sweep::report::{Outcome, PartitionReport, SnapshotReport, milliseconds};
+use crate::sweep::report::{Outcome, PartitionReport, RESTORED, SnapshotReport, milliseconds};
 use crate::sweep::round::Ended;
-
-/// What a report says where the catalog was restored while the pass was at work.
-const RESTORED: &str = "the catalog was restored to an earlier time since this pass began: what it \
-    found is not acted by, and the next pass looks anew";
 
 impl Work<'_> {
     /// A snapshot was made, after so many milliseconds of wait and hold.

@@ -16,7 +16,7 @@ const LARGE: [&str; 6] = [
 
 /// The statements that look for files, by words that no other has. What a drop sends beside them,
 /// before and under the lock, goes by [`DROP`].
-const NAMES: [(&str, &str); 14] = [
+const NAMES: [(&str, &str); 15] = [
     ("evidence", "as \"is_provided!\""),
     ("newest snapshots", "from hog_snapshot where catalog_id = $1 and snapshot_id > $2"),
     ("walk", "with piece as materialized"),
@@ -29,14 +29,15 @@ const NAMES: [(&str, &str); 14] = [
     ("guards", "as \"ddl_since!\""),
     ("facts", "compared as materialized"),
     ("noted head", "insert into tailrace.noted_head"),
+    ("whole", "as \"is_whole!\""),
     ("drops without rows", "and f.end_snapshot = s.snapshot_id)"),
     ("count live", "select pg_catalog.count(*) as \"files!\" from hog_data_file"),
 ];
 
-/// What every pass may do beside: compare what it noted with the catalog, note its head, and look at what
-/// became of earlier drops, once for each.
-const ALWAYS: [(&str, i64); 3] =
-    [("facts", 2_000), ("noted head", 1), ("drops without rows", 1_000)];
+/// What every pass may do beside: see whether the catalog is whole, compare what it noted with it, note its
+/// head, and look at what became of earlier drops, once for each.
+const ALWAYS: [(&str, i64); 4] =
+    [("whole", 1), ("facts", 2_000), ("noted head", 1), ("drops without rows", 1_000)];
 
 /// All other statements.
 const DROP: &str = "drop";
