@@ -7,7 +7,6 @@ use tailrace::shield::renew;
 use tailrace::sweep::report::Outcome;
 
 use super::Scene;
-use crate::support::governed::kept;
 use crate::support::program::days_ago;
 
 /// The head's own snapshot is not there either, which no catalog that is whole can say.

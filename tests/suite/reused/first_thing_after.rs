@@ -6,7 +6,7 @@ use tailrace::demo::lake::{Column, Field, NewFile};
 use tailrace::demo::standin::Cleanup;
 use tailrace::explicit::drop_partitions;
 use tailrace::sweep::report::Outcome;
-use tailrace::verify::report::{Check, Status};
+use tailrace::verify::report::Status;
 use tailrace::verify::verify;
 
 use super::Scene;
@@ -14,7 +14,7 @@ use crate::explicit::{drop_of, of_spec, patient, raw};
 use crate::support::TestDatabase;
 use crate::support::governed::live_ids;
 use crate::support::program::{days_ago, proven_18000};
-use crate::verify::{of, of_status, settings};
+use crate::verify::{of_status, settings};
 
 const SPECS: &str = "SELECT string_agg(spec_id || ' ' || (fields -> 0 ->> 'transform'), ', '
                                        ORDER BY spec_id, fields -> 0 ->> 'transform')

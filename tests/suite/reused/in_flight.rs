@@ -3,7 +3,6 @@
 
 use anyhow::Result;
 use tailrace::demo::lake::{Column, Field, NewFile};
-use tailrace::explicit::call::DropAnswer;
 
 use super::Scene;
 use crate::explicit::days;
