@@ -3,14 +3,15 @@
 //! Files that came after the drop are the business of the next pass. One exception: a tuple too
 //! large for one commit is dropped in pieces, oldest files first, and only the last of its drops
 //! leaves nothing. Such a drop has a policy and one tuple; the rest may be live for a grace after
-//! the newest of them.
+//! the newest of them, and for as long as the tuple waits, which a check of its own tells.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::Scene;
 use super::history::NewestFirst;
 use super::probe::{Findings, Probe, Stop};
 use super::report::Sample;
+use super::waiting;
 use crate::catalog::checks::drops::{RecordedDrop, live_before};
 use crate::catalog::checks::{Begin, begins};
 use crate::catalog::discovery::{TupleOfSpec, has_lookup_index};
@@ -19,13 +20,16 @@ use crate::catalog::shape::spec_book;
 use crate::catalog::texts::{FromText, files_with_texts};
 use crate::catalog::walk::{Place, live_since, walk};
 use crate::instant::UtcInstant;
+use crate::sweep::waiting::Waiting;
 use crate::window::{SpecBook, SpecField, shortened};
 
 /// The last drop of a tuple.
 #[derive(Debug, Clone, Copy)]
 struct LastDrop {
     snapshot_id: i64,
-    /// Whether the drop may have been a piece that others follow.
+    /// Whether the drop may have been a piece of its tuple.
+    may_be_piece: bool,
+    /// Whether another piece may still come.
     may_go_on: bool,
 }
 
@@ -55,10 +59,26 @@ pub async fn check(
             findings.show(left(scene, table_id, data_file_id, None, snapshot_id));
         }
     }
-    for (table_id, tuples) in tables {
+    for (table_id, mut tuples) in tables {
+        let wait = waiting_tuples(probe, scene, table_id).await?;
+        tuples.retain(|tuple, drop| !drop.may_be_piece || !wait.contains(tuple));
         of_table(probe, scene, table_id, &tuples, findings).await?;
     }
     Ok(())
+}
+
+/// The tuples of a table that wait, as passes have noted it of late.
+async fn waiting_tuples(
+    probe: &mut Probe<'_>,
+    scene: &Scene<'_>,
+    table_id: i64,
+) -> Result<HashSet<TupleOfSpec>, Stop> {
+    let mut governed = scene.governed()?.filter(|table| table.enforced().is_some());
+    let Some(table) = governed.find(|table| table.live.identity.table_id == table_id) else {
+        return Ok(HashSet::new());
+    };
+    let (noted, _) = waiting::noted(probe, scene, table).await?;
+    Ok(noted.iter().map(Waiting::key).collect())
 }
 
 /// Notes the tuples of a drop; drops come newest first, and the newest counts.
@@ -74,10 +94,11 @@ fn note(
         return;
     };
     let is_recent = UtcInstant::from(dropped_at) > then;
-    let may_go_on = policy_revision.is_some() && tuples.len() == 1 && is_recent;
+    let may_be_piece = policy_revision.is_some() && tuples.len() == 1;
+    let may_go_on = may_be_piece && is_recent;
     let of_table = tables.entry(table_id).or_default();
     for tuple in tuples {
-        of_table.entry(tuple).or_insert(LastDrop { snapshot_id, may_go_on });
+        of_table.entry(tuple).or_insert(LastDrop { snapshot_id, may_be_piece, may_go_on });
     }
 }
 

@@ -5,6 +5,7 @@ mod kept;
 mod memory;
 mod poison;
 mod told;
+mod verified;
 mod whose_fault;
 
 use anyhow::{Context, Result};

@@ -1,0 +1,56 @@
+//! What waits is no violation, however much it is; what has not expired does not wait.
+
+use anyhow::Result;
+use tailrace::demo::lake::NewFile;
+use tailrace::instant::UtcInstant;
+use tailrace::sweep::Scope;
+use tailrace::verify::report::{Check, Report, Status};
+use tailrace::verify::verify;
+
+use super::Scene;
+use crate::support::program::settings;
+use crate::verify::{of, of_status};
+
+async fn verified(scene: &Scene) -> Result<Report> {
+    verify(&scene.database.tailrace(), &crate::verify::settings(), &Scope::default()).await
+}
+
+fn now() -> String {
+    UtcInstant::from(chrono::Utc::now()).to_string()
+}
+
+/// Makes all of the lake and its policies older than any grace.
+async fn age(scene: &Scene) -> Result<()> {
+    let day_ago = chrono::Utc::now() - chrono::TimeDelta::days(1);
+    scene.catalog.backdate_through(scene.catalog.head().await?, day_ago).await?;
+    let aged = "UPDATE tailrace.policy SET updated_at = clock_timestamp() - interval '1 day'";
+    scene.database.sql(aged).await
+}
+
+/// A tuple of several commits of which a later one is refused is gone in part, and waits: what is left of
+/// it is no partition that a drop missed.
+#[tokio::test]
+async fn what_is_left_of_a_refused_tuple_is_no_violation() -> Result<()> {
+    let mut scene = Scene::days(1).await?;
+    scene.files.extend(scene.table.append(vec![NewFile::of(["18001"]); 5]).await?.file_ids);
+    scene.refuse(&[4], "no").await?;
+    let mut splitting = settings();
+    (splitting.batch.files_per_commit, splitting.batch.files_per_tuple) = (2, 4);
+    scene.sweep_with(&splitting, &now()).await?;
+    assert_eq!(scene.live().await?, [3, 4, 5]);
+    assert_eq!(scene.waits().await?, [("2019-04-15".to_owned(), "poisoned".to_owned())]);
+    // The drops are older than the grace, and the pause of the tuple is not over.
+    age(&scene).await?;
+    let dropped = "update tailrace.drop_history h set dropped_at = s.snapshot_time
+                   from hog_snapshot s
+                   where s.catalog_id = h.catalog_id and s.snapshot_id = h.snapshot_id";
+    scene.database.sql(dropped).await?;
+    let report = verified(&scene).await?;
+    assert_eq!(of(&report, Check::WaitingPartitions)?.count, 1);
+    assert_eq!(of_status(&report, Status::Violated), [], "{report:#?}");
+
+    // Nobody keeps the memory up: it excuses nothing.
+    scene.database.sql("update tailrace.sweep_state set waiting = null").await?;
+    assert_eq!(of(&verified(&scene).await?, Check::DroppedPartitions)?.count, 3);
+    Ok(())
+}
