@@ -7,6 +7,7 @@ mod poison;
 mod told;
 mod verified;
 mod whose_fault;
+mod words;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
