@@ -127,6 +127,11 @@ impl Waiting {
         let (error, next) = (error.unwrap_or_default(), next.unwrap_or_default());
         format!("partition {display} waits ({reason}) since {since}{error}{next}")
     }
+
+    /// Whether it has expired by the keep in force, which may be longer than the one that it was found by.
+    pub fn has_expired(&self, keep: Duration, now: UtcInstant) -> bool {
+        self.range_end.plus(keep) <= now
+    }
 }
 
 /// As it is stored.

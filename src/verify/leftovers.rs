@@ -73,7 +73,7 @@ async fn waiting_tuples(
     scene: &Scene<'_>,
     table_id: i64,
 ) -> Result<HashSet<TupleOfSpec>, Stop> {
-    let mut governed = scene.governed()?.filter(|table| table.enforced().is_some());
+    let mut governed = scene.governed()?;
     let Some(table) = governed.find(|table| table.live.identity.table_id == table_id) else {
         return Ok(HashSet::new());
     };

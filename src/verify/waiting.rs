@@ -14,17 +14,22 @@ use crate::sweep::waiting::Waiting;
 /// So many tuples are looked up at once.
 const PIECE: usize = 100;
 
-/// What passes have noted of late of a table, and how many more than are remembered.
+/// What passes have noted of late of a table and has expired by the policy in force, and how many more
+/// than are remembered.
 pub async fn noted(
     probe: &mut Probe<'_>,
     scene: &Scene<'_>,
     table: &Governed,
 ) -> Result<(Vec<Waiting>, usize), Stop> {
+    let Some(policy) = table.enforced() else { return Ok((Vec::new(), 0)) };
     let remembered = store::waiting(probe.turn().await?, &table.live.identity).await?;
     let remembered = remembered.unwrap_or_default();
     let more = remembered.more.values().sum();
     let mut noted = remembered.tuples;
-    noted.retain(|waiting| waiting.is_current(scene.now, scene.settings.grace));
+    noted.retain(|waiting| {
+        waiting.is_current(scene.now, scene.settings.grace)
+            && waiting.has_expired(policy.keep.length(), scene.now)
+    });
     Ok((noted, more))
 }
 
@@ -34,7 +39,7 @@ pub async fn check(
     scene: &Scene<'_>,
     findings: &mut Findings,
 ) -> Result<(), Stop> {
-    for table in scene.governed()?.filter(|table| table.enforced().is_some()) {
+    for table in scene.governed()? {
         let (noted, more) = noted(probe, scene, table).await?;
         let name = scene.name(table.live.identity.table_id);
         for waiting in noted.chunks(PIECE) {

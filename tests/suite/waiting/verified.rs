@@ -54,3 +54,19 @@ async fn what_is_left_of_a_refused_tuple_is_no_violation() -> Result<()> {
     assert_eq!(of(&verified(&scene).await?, Check::DroppedPartitions)?.count, 3);
     Ok(())
 }
+
+/// By a longer keep it has not expired, before a pass has followed that.
+#[tokio::test]
+async fn what_has_not_expired_does_not_wait() -> Result<()> {
+    let scene = Scene::days(3).await?;
+    scene.refuse(&[1], "no").await?;
+    scene.database.ran(&["sweep"]).await?;
+    assert_eq!(of(&verified(&scene).await?, Check::WaitingPartitions)?.count, 1);
+    assert_eq!(scene.database.doctor().await?.of("waiting")[0].0, "warning");
+
+    scene.database.govern(&scene.table, "day(at)", "7300d").await?;
+    assert_eq!(of(&verified(&scene).await?, Check::WaitingPartitions)?.count, 0);
+    let nothing = [("ok", "no expired partition is refused, too large or kept for long")];
+    assert_eq!(scene.database.doctor().await?.of("waiting"), nothing);
+    Ok(())
+}
