@@ -102,7 +102,13 @@ pub async fn read(
         .flatten();
         if policy.mode == Mode::Enforce {
             governed.waiting = waiting(connection, &identity).await?.unwrap_or_default();
-            governed.waiting.tuples.retain(|waiting| waiting.has_expired(keep, now));
+            let remembered = &mut governed.waiting;
+            // Of those that are only counted nobody knows that they have expired where the last of the
+            // others, which ended before them, has not.
+            if remembered.tuples.last().is_some_and(|last| !last.has_expired(keep, now)) {
+                remembered.more.clear();
+            }
+            remembered.tuples.retain(|waiting| waiting.has_expired(keep, now));
         }
     }
     // Reading offsets is a right of its own, which the family of rights tells of.

@@ -299,5 +299,15 @@ fn order(waiting: &Waiting) -> (UtcInstant, i64, StoredTuple) {
     (waiting.range_end, waiting.spec_id, waiting.tuple.clone())
 }
 
+impl Remembered {
+    /// How many there are, beside those that are remembered one by one, of the reasons that are `wanted`.
+    pub fn more_of(&self, wanted: impl Fn(WaitReason) -> bool) -> usize {
+        let reason = |name: &str| serde_json::from_value::<WaitReason>(name.into()).ok();
+        let is_wanted = |name: &str| reason(name).is_some_and(&wanted);
+        let of = self.more.iter().filter(|(name, _)| is_wanted(name));
+        of.fold(0, |sum, (_, number)| sum.saturating_add(*number))
+    }
+}
+
 #[cfg(test)]
 mod tests;

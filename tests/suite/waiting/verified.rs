@@ -70,3 +70,38 @@ async fn what_has_not_expired_does_not_wait() -> Result<()> {
     assert_eq!(scene.database.doctor().await?.of("waiting"), nothing);
     Ok(())
 }
+
+/// A thousand and five tuples that are too large, all of a day ago, after a pass of now. Of the five that
+/// are only counted nobody knows which they are, so none is called overdue, nor is all well.
+#[tokio::test]
+async fn more_than_a_thousand_are_no_violation_and_counted() -> Result<()> {
+    let scene = Scene::days(0).await?;
+    let files = (0..1_005).flat_map(|day| vec![NewFile::of([(18_000 + day).to_string()]); 2]);
+    scene.table.append(files.collect()).await?;
+    let mut skipping = settings();
+    (skipping.batch.files_per_commit, skipping.batch.files_per_tuple) = (1, 1);
+    skipping.batch.split_oversize = false;
+    scene.sweep_with(&skipping, &now()).await?;
+    assert_eq!(scene.waiting().await?.len(), 1_000);
+    age(&scene).await?;
+
+    let report = verified(&scene).await?;
+    assert_eq!(of_status(&report, Status::Violated), []);
+    let overdue = of(&report, Check::OverdueFiles)?;
+    assert_eq!((overdue.count, overdue.status), (0, Status::Incomplete));
+    let why = "of 10 expired files of events.raw it is not known whether they wait: 5 more partitions wait \
+               than are remembered one by one, and these may be among them";
+    assert_eq!(overdue.notes, [why]);
+    let doctor = scene.database.doctor().await?;
+    let [(level, what)] = doctor.of("waiting")[..] else { panic!("{:?}", doctor.findings) };
+    assert_eq!(level, "warning");
+    assert!(what.starts_with("1005 partitions too large for one commit: "), "{what}");
+    assert!(what.ends_with("; and 1000 more"), "{what}");
+
+    // What expired before the last of those that are remembered is late all the same.
+    scene.table.append(vec![NewFile::of(["17999"])]).await?;
+    age(&scene).await?;
+    let report = verified(&scene).await?;
+    assert_eq!(of(&report, Check::OverdueFiles)?.count, 1);
+    Ok(())
+}
