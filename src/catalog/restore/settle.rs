@@ -176,8 +176,8 @@ async fn forget_sweeps(connection: &mut PgConnection, catalog_id: i64) -> sqlx::
 }
 
 /// Has copies of specs that the catalog does not have any more, and that began after what is agreed, no
-/// longer stand for their id: it is given out again, and would stay disputed for ever. Returns the tables of such
-/// copies.
+/// longer stand for their id: it is given out again, and would stay disputed for ever. Returns the tables
+/// of such copies.
 ///
 /// They are not deleted. A writer may have one of these specs in its cache, and stores values by it
 /// under the id of the spec that is live now; so what it says stays one of the meanings that a value of
