@@ -2,8 +2,9 @@
 //!
 //! [`examine()`] reads, each family of findings is a pure function of what was read: [`server`],
 //! [`indexes`], [`rights`], [`creators`], [`clocks`], [`restores`], [`retention`], [`consumers`],
-//! [`queue`], [`policies`], [`passes`], [`waiting`], [`specs`], [`ungoverned`]. Every reading is bounded by an index and by a statement timeout, in
-//! a session that cannot write; no lock is taken. What cannot be read is a finding of its own.
+//! [`queue`], [`policies`], [`passes`], [`waiting`], [`specs`], [`ungoverned`]. Every reading is bounded
+//! by an index and by a statement timeout, in a session that cannot write; no lock is taken. What cannot
+//! be read is a finding of its own.
 
 pub mod clocks;
 pub mod consumers;

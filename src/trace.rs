@@ -43,7 +43,8 @@ pub struct Asked<'a> {
     pub table: Option<(&'a str, &'a str)>,
     /// Only drops whose snapshot is below this one.
     pub before: i64,
-    /// At most so many, the newest first; never more than [`MOST`].
+    /// So many, the newest first; never more than [`MOST`], but for drops of one snapshot, which come
+    /// together.
     pub limit: i64,
 }
 

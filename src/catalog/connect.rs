@@ -39,10 +39,10 @@ impl Database {
     /// idle transactions of at most 30 s as the server's own sessions have them, waits for locks
     /// of at most 10 s, no JIT (compiling costs more than our statements), no filter by row-level
     /// security (a table whose rows a policy would hide raises SQLSTATE 42501: half of a catalog looks
-    /// like one in which nothing has expired), writes allowed, READ COMMITTED. Under a stricter default of the role, whoever waits for another writer of the
-    /// same row of ours would fail instead of going on. And the server is to notice within a
-    /// minute, and within seconds during a statement, that nobody is there any more: a session
-    /// that lingers keeps its lease.
+    /// like one in which nothing has expired), writes allowed, READ COMMITTED. Under a stricter default
+    /// of the role, whoever waits for another writer of the same row of ours would fail instead of going
+    /// on. And the server is to notice within a minute, and within seconds during a statement, that
+    /// nobody is there any more: a session that lingers keeps its lease.
     ///
     /// Rows are come to by index. Each statement leads from a list of keys to rows; with no or old
     /// statistics, or a short list of ended files, the planner may think that a table is read whole

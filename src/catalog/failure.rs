@@ -86,18 +86,19 @@ pub fn in_words(error: &anyhow::Error) -> String {
     words.join(": ")
 }
 
-/// What the database said, with its SQLSTATE.
+/// What the database said, with its SQLSTATE: one line, of a message at most 400 letters. Whoever may
+/// create a trigger writes it.
 pub fn said(error: &sqlx::Error) -> String {
     match error {
         sqlx::Error::Database(database) => {
             let code = database.code().unwrap_or_default();
-            format!("the database says: {} (SQLSTATE {code})", database.message())
+            format!("the database says: {} (SQLSTATE {code})", bounded(database.message()))
         }
         other => other.to_string(),
     }
 }
 
-/// The longest part of what the server says of a row; a row has a path, and may have much more.
+/// The longest part of what the server says; a row has a path, and may have much more.
 const PART: usize = 400;
 
 /// As [`said`], with all that the server says of the row that it failed for:
@@ -119,9 +120,15 @@ pub fn with_row(error: &sqlx::Error) -> String {
     words
 }
 
+/// The text in one line, without the control characters that a terminal obeys.
+pub fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().filter(|letter| !letter.is_control()).collect()
+}
+
 /// In one line, and cut where it is too long.
 fn bounded(part: &str) -> String {
-    let line = part.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = one_line(part);
     match line.char_indices().nth(PART) {
         Some((end, _)) => format!("{}...", &line[..end]),
         None => line,
@@ -149,6 +156,7 @@ mod tests {
             bounded("Failing row contains\n  (1,  \u{fc})."),
             "Failing row contains (1, \u{fc})."
         );
+        assert_eq!(bounded("a\r\n\tb\u{1b}[31m\u{0}\u{9b}c\u{85}d"), "a b[31mc d");
         assert_eq!(bounded(&"\u{fc}".repeat(PART)), "\u{fc}".repeat(PART));
         assert_eq!(bounded(&"\u{fc}".repeat(PART + 1)), format!("{}...", "\u{fc}".repeat(PART)));
     }

@@ -197,8 +197,9 @@ pub async fn used_by_server(
 }
 
 /// Purges, of all catalogs but these, receipts older than `keep`, at most `limit` of them; returns how many.
-/// Those of a catalog that is gone are no exception: while it is being restored a drop may be asked for again. After a refused clock the age counts from when it was accepted again: a
-/// receipt of a clock that was behind looks older than it is, and its key must still be answered.
+/// Those of a catalog that is gone are no exception: while it is being restored a drop may be asked for
+/// again. After a refused clock the age counts from when it was accepted again: a receipt of a clock that
+/// was behind looks older than it is, and its key must still be answered.
 pub async fn purge(
     connection: &mut PgConnection,
     keep: std::time::Duration,

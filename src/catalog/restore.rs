@@ -27,6 +27,7 @@
 //! looked. Nothing in the catalog tells of it then.
 
 pub mod settle;
+mod specs;
 
 use std::collections::BTreeSet;
 
@@ -57,6 +58,16 @@ pub struct Restored {
     pub head: i64,
     /// `None` where no fact agrees.
     pub agreed: Option<Agreed>,
+}
+
+/// What is to be compared, as all statements of [`settle`] take it.
+#[derive(Clone, Copy)]
+struct Since {
+    catalog_id: i64,
+    /// Drops above it are compared with the catalog.
+    snapshot_id: i64,
+    /// What was noted from then on is forgotten; `None` for all.
+    noted_at: Option<DateTime<Utc>>,
 }
 
 /// The snapshot after which drops are to be compared with the catalog: none are where it was not

@@ -5,6 +5,7 @@ use std::io::Write;
 use super::progress::spinner;
 use super::text::{bytes, columns, counted};
 use super::{DONE, Output, SOME_TABLES_FAILED, ScopeArgs, database};
+use crate::catalog::failure::one_line;
 use crate::config::Config;
 use crate::instant::UtcInstant;
 use crate::policy::Mode;
@@ -86,7 +87,7 @@ pub fn table_text(table: &TablePlanReport) -> String {
         (&table.field, &table.keep, table.mode, table.cutoff)
     else {
         let error = table.error.as_deref().unwrap_or("no plan");
-        return format!("{text}\n  error: {error}\n");
+        return format!("{text}\n  error: {}\n", one_line(error));
     };
     let source = table.source.map(|source| source.to_string()).unwrap_or_default();
     text.push_str(&format!(": {field} keep {keep}, {mode} ({source} policy)\n"));
@@ -138,7 +139,7 @@ fn waiting_text(waiting: &[WaitingReport]) -> String {
             counted(one.files, "file")
         ));
         if let Some(error) = &one.error {
-            text.push_str(&format!("      {error}\n"));
+            text.push_str(&format!("      {}\n", one_line(error)));
         }
     }
     if waiting.len() > SHOWN_FIRST {

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::progress::spinner;
 use super::text::{bytes, counted};
 use super::{DONE, FAILED, Output, SOME_TABLES_FAILED, ScopeArgs, database};
+use crate::catalog::failure::one_line;
 use crate::config::Config;
 use crate::sweep::report::{PassReport, TableReport};
 use crate::sweep::{Progress, Settings, run_pass};
@@ -90,7 +91,7 @@ pub fn text(report: &PassReport, stopped: bool) -> String {
         text.push_str("Stopped before the pass was through; the next one goes on\n");
     }
     for failed in &report.failed_catalogs {
-        text.push_str(&format!("{}: failed\n  {}\n", failed.catalog, failed.error));
+        text.push_str(&format!("{}: failed\n  {}\n", failed.catalog, one_line(&failed.error)));
     }
     for catalog in &report.skipped_catalogs {
         text.push_str(&format!("{catalog}: skipped, another daemon works on it\n"));
@@ -130,7 +131,7 @@ fn table_text(table: &TableReport) -> String {
         ));
     }
     if let Some(error) = &table.error {
-        text.push_str(&format!("  {error}\n"));
+        text.push_str(&format!("  {}\n", one_line(error)));
     }
     text
 }

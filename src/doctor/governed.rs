@@ -37,7 +37,8 @@ pub struct Governed {
     pub full_pass_at: Option<DateTime<Utc>>,
     /// The partition specs, with their fields in words; empty where no policy is followed.
     pub specs: Vec<(KnownSpec, String)>,
-    /// What has expired and waits, as passes have noted it; nothing where no policy is enforced.
+    /// What has expired by the policy and waits, as passes have noted it; nothing where no policy is
+    /// enforced.
     pub waiting: Remembered,
     /// Who has an offset for this incarnation; `None` where that may not be read.
     pub consumers: Option<Vec<String>>,
@@ -101,6 +102,13 @@ pub async fn read(
         .flatten();
         if policy.mode == Mode::Enforce {
             governed.waiting = waiting(connection, &identity).await?.unwrap_or_default();
+            let remembered = &mut governed.waiting;
+            // Of those that are only counted nobody knows that they have expired where the last of the
+            // others, which ended before them, has not.
+            if remembered.tuples.last().is_some_and(|last| !last.has_expired(keep, now)) {
+                remembered.more.clear();
+            }
+            remembered.tuples.retain(|waiting| waiting.has_expired(keep, now));
         }
     }
     // Reading offsets is a right of its own, which the family of rights tells of.

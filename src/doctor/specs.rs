@@ -36,7 +36,9 @@ pub fn findings(catalog: &str, governed: &[Governed]) -> Vec<Finding> {
 }
 
 /// Whether a spec can begin, end and be deleted by the server between two looks, which are `looks` apart at
-/// most. Nothing to say where snapshots stay for ever.
+/// most. One that has ended may go at the next expiry whose floor has reached its end, however shortly
+/// after that, but not before its first snapshot is as old as the retention. Nothing to say where snapshots
+/// stay for ever.
 pub fn of_retention(catalog: &str, retention: &Retention, looks: Duration) -> Option<Finding> {
     let seconds = retention.seconds?;
     let apart = i64::try_from(looks.as_secs()).unwrap_or(i64::MAX);
@@ -44,7 +46,7 @@ pub fn of_retention(catalog: &str, retention: &Retention, looks: Duration) -> Op
         true => Finding::ok(
             COPIES,
             format!(
-                "specs are copied every {}, and stay for {} after they ended",
+                "a daemon copies specs every {}, and each stays for {} after it began",
                 roughly(apart),
                 roughly(seconds)
             ),
@@ -53,12 +55,14 @@ pub fn of_retention(catalog: &str, retention: &Retention, looks: Duration) -> Op
             Level::Warning,
             COPIES,
             format!(
-                "a partition spec stays for {} after it ended, and specs are copied every {}",
+                "a partition spec stays for {} after it began, and a daemon copies specs every {}",
                 roughly(seconds),
                 roughly(apart)
             ),
             "one that begins and ends in between is never known: its files are kept as unknown_spec, and \
-             a value that a writer stores by it under a later spec may be taken for one of that",
+             a value that a writer stores by it under a later spec may be taken for one of that; this \
+             presumes a daemon with schedule.every: where passes are run by cron, compare their distance \
+             with the first of these times by hand",
             "run the daemon with a shorter compaction.renew_every or schedule.every, or let snapshots stay \
              for longer",
         ),

@@ -24,14 +24,20 @@ pub fn findings(catalog: &str, governed: &[Governed], now: UtcInstant) -> Vec<Fi
 }
 
 fn of_table(table: &Governed, now: UtcInstant) -> Vec<Finding> {
-    let of = |wanted: fn(WaitReason) -> bool, longer_than: u64| -> Vec<&Waiting> {
+    // Of those that are only counted it is not known how long they have waited.
+    let at_once = |wanted: fn(WaitReason) -> bool| {
         let waiting = table.waiting.tuples.iter().filter(|waiting| wanted(waiting.reason));
-        waiting.filter(|one| now.distance(one.since).as_secs() >= longer_than).collect()
+        (waiting.collect(), table.waiting.more_of(wanted))
     };
-    let families = [
+    let for_long = |wanted: fn(WaitReason) -> bool| {
+        let waiting: Vec<&Waiting> = at_once(wanted).0;
+        let is_long = |one: &&Waiting| now.distance(one.since).as_secs() >= LONG;
+        (waiting.into_iter().filter(is_long).collect(), 0)
+    };
+    let families: [(Level, (Vec<&Waiting>, usize), &str, &str, &str); 4] = [
         (
             Level::Warning,
-            of(|reason| reason == WaitReason::Poisoned, 0),
+            at_once(|reason| reason == WaitReason::Poisoned),
             "cannot be dropped",
             "the database refuses to end their files, and ends others of the table; each is tried \
              again by itself, after pauses of up to a day, and stays until it goes through",
@@ -40,21 +46,21 @@ fn of_table(table: &Governed, now: UtcInstant) -> Vec<Finding> {
         ),
         (
             Level::Warning,
-            of(|reason| reason == WaitReason::Oversize, 0),
+            at_once(|reason| reason == WaitReason::Oversize),
             "too large for one commit",
             "sweep.oversize is skip, so they stay",
             "raise sweep.max_files_per_tuple, or let sweep.oversize be split",
         ),
         (
             Level::Note,
-            of(|reason| reason == WaitReason::Busy, LONG),
+            for_long(|reason| reason == WaitReason::Busy),
             "busy at each pass for a day or longer",
             "somebody else holds locks on rows of their files, so no pass ends them",
             "see which session holds them for so long (pg_locks, pg_stat_activity)",
         ),
         (
             Level::Note,
-            of(|reason| matches!(reason, WaitReason::Evidence(_)), LONG),
+            for_long(|reason| matches!(reason, WaitReason::Evidence(_))),
             "expired by value and kept for evidence for a day or longer",
             "their column statistics name newer rows, or their values may be of an earlier spec",
             "see `tailrace plan` for what each waits for; `tailrace spec trust` vouches for values",
@@ -62,21 +68,24 @@ fn of_table(table: &Governed, now: UtcInstant) -> Vec<Finding> {
     ];
     families
         .into_iter()
-        .filter(|(_, waiting, ..)| !waiting.is_empty())
-        .map(|(level, waiting, what, why, to_do)| {
-            let partitions = if waiting.len() == 1 { "partition" } else { "partitions" };
-            let what = format!("{} {partitions} {what}: {}", waiting.len(), told(&waiting));
-            Finding::new(level, CHECK, what, why, to_do).of_table(&table.table.identity)
+        .map(|(level, (waiting, more), what, why, to_do)| {
+            let count = waiting.len().saturating_add(more);
+            let partitions = if count == 1 { "partition" } else { "partitions" };
+            let what = format!("{count} {partitions} {what}: {}", told(&waiting, more));
+            (count, Finding::new(level, CHECK, what, why, to_do).of_table(&table.table.identity))
         })
+        .filter(|(count, _)| *count > 0)
+        .map(|(_, finding)| finding)
         .collect()
 }
 
 /// The first of them with all that is known, and how many more there are.
-fn told(waiting: &[&Waiting]) -> String {
-    let shown: Vec<_> = waiting.iter().take(NAMES_SHOWN).map(|one| one.in_words()).collect();
-    let shown = shown.join("; ");
-    match waiting.len().saturating_sub(NAMES_SHOWN) {
-        0 => shown,
-        more => format!("{shown}; and {more} more"),
+fn told(waiting: &[&Waiting], more: usize) -> String {
+    let mut shown: Vec<_> = waiting.iter().take(NAMES_SHOWN).map(|one| one.in_words()).collect();
+    if shown.is_empty() {
+        shown.push("which ones is not remembered".to_owned());
+    } else if let more @ 1.. = (waiting.len() - shown.len()).saturating_add(more) {
+        shown.push(format!("and {more} more"));
     }
+    shown.join("; ")
 }

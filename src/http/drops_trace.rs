@@ -26,7 +26,8 @@ const TOLD: i64 = 100;
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct DropsParams {
-    /// At most so many, the newest first: 1 to 1000, 100 if not given.
+    /// So many, the newest first: 1 to 1000, 100 if not given. Drops of one snapshot come together, so
+    /// there may be a few more.
     pub limit: Option<i64>,
     /// Only drops whose snapshot is below this one: `next_before` of the page before.
     pub before: Option<i64>,

@@ -5,6 +5,7 @@
 pub mod command;
 pub mod field;
 pub mod keep;
+pub mod kept_rows;
 pub mod listing;
 pub mod property;
 pub mod set;

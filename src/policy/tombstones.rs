@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::store::{self, KeptRow};
+use super::kept_rows::{KeptRow, all_rows, remove_row, settle_row};
 use crate::catalog::checks::replaced::left_policies;
 use crate::catalog::tables::{LiveTable, TableIdentity, catalogs, live_tables};
 use crate::events;
@@ -39,7 +39,7 @@ impl Tombstone {
 
 /// All of them, by catalog and name.
 pub async fn tombstones(connection: &mut PgConnection) -> sqlx::Result<Vec<Tombstone>> {
-    let kept = store::all_rows(connection).await?;
+    let kept = all_rows(connection).await?;
     let mut live: BTreeSet<(i64, i64, Uuid)> = BTreeSet::new();
     let known = catalogs(connection).await?;
     for catalog in &known {
@@ -98,7 +98,7 @@ pub async fn settle(connection: &mut PgConnection, live: &LiveTable) -> sqlx::Re
     for Tombstone { kept, .. } in
         of_name(connection, catalog, (namespace, table), Some(live)).await?
     {
-        store::settle_row(connection, (kept.catalog_id, kept.table_id), &kept.row).await?;
+        settle_row(connection, (kept.catalog_id, kept.table_id), &kept.row).await?;
     }
     Ok(())
 }
@@ -111,7 +111,7 @@ pub async fn forget(
 ) -> sqlx::Result<()> {
     for tombstone in tombstones {
         let KeptRow { catalog_id, table_id, row, .. } = &tombstone.kept;
-        store::remove_row(connection, (*catalog_id, *table_id), row).await?;
+        remove_row(connection, (*catalog_id, *table_id), row).await?;
         let (namespace, table) = tombstone.names();
         tracing::info!(
             event = events::POLICY_UNSET,

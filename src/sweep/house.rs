@@ -24,9 +24,9 @@ use crate::trace::advance;
 /// The longest that comparing one catalog with what is remembered of it may take.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// Looks after all of it, in all catalogs but those `untouched`, where the clock is in doubt: everything here
-/// goes by it. Those of `all` that were restored are left as they are, too. What fails is told and keeps no
-/// pass from its work.
+/// Looks after all of it, in all catalogs but those `untouched`, where the clock is in doubt: everything
+/// here goes by it. Those of `all` that were restored are left as they are, too. What fails is told and
+/// keeps no pass from its work.
 pub async fn keep_house(
     control: &mut PgConnection,
     settings: &Settings,

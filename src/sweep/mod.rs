@@ -2,11 +2,11 @@
 //! and their commits, and a report.
 //!
 //! [`pass`] goes over catalogs, side by side, `catalog` over the tables of one, in turns that
-//! `slices` cuts, if [`clocks`] lets it; `table` works on one of them. `enforce` finds what goes, from where the [`cursor`]
-//! is: `lookup` asks the catalog, `sorter` judges, and what stays is counted in a [`census`]. In
-//! rounds [`batch`] groups it, `work` makes the commits, and `pace` says how long to rest in between,
-//! by the clock of [`pacing`]. What expired and stays is in [`waiting`]. [`plan`] only tells, and remembers
-//! nothing. `house` is what a pass does beside its tables.
+//! `slices` cuts, if [`clocks`] lets it; `table` works on one of them. `enforce` finds what goes, from
+//! where the [`cursor`] is: `lookup` asks the catalog, `sorter` judges, and what stays is counted in a
+//! [`census`]. In rounds [`batch`] groups it, `work` makes the commits, and `pace` says how long to rest
+//! in between, by the clock of [`pacing`]. What expired and stays is in [`waiting`]. [`plan`] only tells,
+//! and remembers nothing. `house` is what a pass does beside its tables.
 
 pub mod batch;
 mod catalog;

@@ -127,6 +127,11 @@ impl Waiting {
         let (error, next) = (error.unwrap_or_default(), next.unwrap_or_default());
         format!("partition {display} waits ({reason}) since {since}{error}{next}")
     }
+
+    /// Whether it has expired by the keep in force, which may be longer than the one that it was found by.
+    pub fn has_expired(&self, keep: Duration, now: UtcInstant) -> bool {
+        self.range_end.plus(keep) <= now
+    }
 }
 
 /// As it is stored.
@@ -292,6 +297,16 @@ impl WaitingList {
 
 fn order(waiting: &Waiting) -> (UtcInstant, i64, StoredTuple) {
     (waiting.range_end, waiting.spec_id, waiting.tuple.clone())
+}
+
+impl Remembered {
+    /// How many there are, beside those that are remembered one by one, of the reasons that are `wanted`.
+    pub fn more_of(&self, wanted: impl Fn(WaitReason) -> bool) -> usize {
+        let reason = |name: &str| serde_json::from_value::<WaitReason>(name.into()).ok();
+        let is_wanted = |name: &str| reason(name).is_some_and(&wanted);
+        let of = self.more.iter().filter(|(name, _)| is_wanted(name));
+        of.fold(0, |sum, (_, number)| sum.saturating_add(*number))
+    }
 }
 
 #[cfg(test)]

@@ -10,11 +10,11 @@ use super::Scene;
 use super::probe::{Findings, Probe, Stop};
 use super::report::Sample;
 use crate::catalog::checks::drops::{
-    EndedRows, RecordedDrop, SnapshotChanges, changes_of, ended_in, has_ended_index, noted_undone,
-    recorded_drops,
+    EndedRows, RecordedDrop, SnapshotChanges, changes_of, ended_in, noted_undone, recorded_drops,
 };
 use crate::catalog::discovery::Counts;
 use crate::catalog::restore::undone;
+use crate::catalog::traces::unindexed::has_ended_index;
 
 /// Drops in one piece of the history.
 const PIECE: i64 = 200;

@@ -2,9 +2,10 @@
 //!
 //! A file is overdue if its partition had expired a grace ago and is expired now, its policy is
 //! enforced and was the same a grace ago, the file was there a grace ago, its evidence lets it go, and no
-//! pass has noted of late that its partition waits, which a check of its own tells.
-//! That is the latest of these, without a time of expiry of its own: a text that can be read in two ways expires by
-//! the later one, which the judge knows and nobody has to compute again.
+//! pass has noted of late that its partition waits, which a check of its own tells. Where more wait than
+//! are remembered one by one, nobody can tell of those beyond.
+//! That is the latest of these, without a time of expiry of its own: a text that can be read in two ways
+//! expires by the later one, which the judge knows and nobody has to compute again.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +13,7 @@ use super::Scene;
 use super::governed::Governed;
 use super::probe::{Findings, Probe, Stop};
 use super::report::Sample;
-use super::waiting;
+use super::waiting::{self, Noted, is_hindered};
 use crate::catalog::checks::{Begin, begins};
 use crate::catalog::discovery::{TupleOfSpec, has_lookup_index};
 use crate::catalog::live_file::LiveFile;
@@ -24,7 +25,7 @@ use crate::policy::Policy;
 use crate::sweep::evidence::Evidence;
 use crate::sweep::lookup::Lookup;
 use crate::sweep::sorter::Sorter;
-use crate::sweep::waiting::{WaitReason, Waiting};
+use crate::sweep::waiting::Waiting;
 use crate::window::{Judge, Retention, SpecBook, Verdict};
 
 /// So many files are asked for their beginning at once.
@@ -46,8 +47,18 @@ pub async fn check(
         }
         let hunt = Hunt::new(probe, scene, table, policy, then).await?;
         let mut seen = Seen::default();
-        hunt.all(probe, findings, &mut seen).await?;
+        let stopped = hunt.all(probe, findings, &mut seen).await;
         unknown += seen.unknown;
+        if seen.may_wait > 0 {
+            findings.gaps.push(format!(
+                "of {} expired files of {} it is not known whether they wait: {} more partitions wait \
+                 than are remembered one by one, and these may be among them",
+                seen.may_wait,
+                scene.name(table.live.identity.table_id),
+                hunt.noted.more_hindered
+            ));
+        }
+        stopped?;
     }
     if unknown > 0 {
         findings.gaps.push(format!(
@@ -76,6 +87,8 @@ fn tuple_of(file: &LiveFile) -> Option<TupleOfSpec> {
 struct Seen {
     /// Files of which it is not known since when they are there.
     unknown: i64,
+    /// Files whose tuples may be among those that wait and are not remembered one by one.
+    may_wait: i64,
     /// By tuple whether its evidence lets it go, and did a grace ago.
     is_late: HashMap<TupleOfSpec, bool>,
 }
@@ -90,7 +103,9 @@ struct Hunt<'a> {
     /// What was known a grace ago.
     book_then: SpecBook,
     then: UtcInstant,
-    /// What passes could not end, and have noted.
+    /// What passes have noted.
+    noted: Noted,
+    /// The tuples among that which they could not end.
     waiting: HashSet<TupleOfSpec>,
 }
 
@@ -111,11 +126,10 @@ impl<'a> Hunt<'a> {
             Judge::new(book, Retention { source_field_id: policy.source_field_id, keep, now })
         };
         let (judge_now, judge_then) = (judge(&book, scene.now), judge(&book_then, then));
-        // What the evidence keeps is weighed here anew.
-        let is_hindered = |waiting: &Waiting| !matches!(waiting.reason, WaitReason::Evidence(_));
-        let (noted, _) = waiting::noted(probe, scene, table).await?;
-        let waiting = noted.iter().filter(|one| is_hindered(one)).map(Waiting::key).collect();
-        Ok(Hunt { scene, table, judge_now, judge_then, book, book_then, then, waiting })
+        let noted = waiting::noted(probe, scene, table).await?;
+        let hindered = noted.tuples.iter().filter(|one| is_hindered(one.reason));
+        let waiting = hindered.map(Waiting::key).collect();
+        Ok(Hunt { scene, table, judge_now, judge_then, book, book_then, then, noted, waiting })
     }
 
     /// A small table is read. Of a larger one the texts that had expired are looked up, as a pass
@@ -225,12 +239,25 @@ impl<'a> Hunt<'a> {
         }
         let overdue = self.not_withheld(probe, &there, seen).await?;
         for (begin, file) in overdue {
+            if self.may_wait(file) {
+                seen.may_wait = seen.may_wait.saturating_add(1);
+                continue;
+            }
             findings.count_more(1);
             if findings.has_room() {
                 findings.show(self.sample(begin, file));
             }
         }
         Ok(())
+    }
+
+    /// Whether its tuple may be one that waits and is not remembered by itself.
+    fn may_wait(&self, file: &LiveFile) -> bool {
+        let from = self.noted.more_from.filter(|_| self.noted.more_hindered > 0);
+        match self.judge_now.judge(file.spec_id, &file.tuple) {
+            Verdict::Expired { range_end, .. } => from.is_some_and(|from| range_end >= from),
+            Verdict::Kept { .. } => false,
+        }
     }
 
     /// Those of the files whose tuples the evidence lets go, and let go a grace ago.

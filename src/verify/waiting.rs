@@ -8,24 +8,56 @@ use super::probe::{Findings, Probe, Stop};
 use super::report::Sample;
 use crate::catalog::discovery::TupleOfSpec;
 use crate::catalog::files::{Search, count_files};
+use crate::instant::UtcInstant;
 use crate::sweep::cursor::store;
-use crate::sweep::waiting::Waiting;
+use crate::sweep::waiting::{WaitReason, Waiting};
 
 /// So many tuples are looked up at once.
 const PIECE: usize = 100;
 
-/// What passes have noted of late of a table, and how many more than are remembered.
+/// What passes have noted of late of a table, and has expired by the policy in force.
+#[derive(Debug, Default)]
+pub struct Noted {
+    /// Those that are remembered one by one.
+    pub tuples: Vec<Waiting>,
+    /// How many more there were.
+    pub more: usize,
+    /// How many of these the evidence does not keep.
+    pub more_hindered: usize,
+    /// The ranges of those more ended at this time or later.
+    pub more_from: Option<UtcInstant>,
+}
+
+/// Reads it.
 pub async fn noted(
     probe: &mut Probe<'_>,
     scene: &Scene<'_>,
     table: &Governed,
-) -> Result<(Vec<Waiting>, usize), Stop> {
+) -> Result<Noted, Stop> {
+    let Some(policy) = table.enforced() else { return Ok(Noted::default()) };
     let remembered = store::waiting(probe.turn().await?, &table.live.identity).await?;
-    let remembered = remembered.unwrap_or_default();
-    let more = remembered.more.values().sum();
-    let mut noted = remembered.tuples;
-    noted.retain(|waiting| waiting.is_current(scene.now, scene.settings.grace));
-    Ok((noted, more))
+    let mut noted = remembered.unwrap_or_default();
+    let (now, grace, keep) = (scene.now, scene.settings.grace, policy.keep.length());
+    let counts =
+        |waiting: &Waiting| waiting.is_current(now, grace) && waiting.has_expired(keep, now);
+    // The last one is the one before those that are only counted, and is kept up as they are.
+    let last = noted.tuples.last().filter(|last| counts(last));
+    let more_from = last.map(|last| match last.reason {
+        // What is not poisoned comes after all that is, whenever it ended.
+        WaitReason::Poisoned => UtcInstant::EARLIEST,
+        _ => last.range_end,
+    });
+    if more_from.is_none() {
+        noted.more.clear();
+    }
+    noted.tuples.retain(counts);
+    let (more, more_hindered) = (noted.more_of(|_| true), noted.more_of(is_hindered));
+    Ok(Noted { tuples: noted.tuples, more, more_hindered, more_from })
+}
+
+/// Whether passes would end the tuple if they could. What the evidence keeps is weighed anew instead.
+pub fn is_hindered(reason: WaitReason) -> bool {
+    !matches!(reason, WaitReason::Evidence(_))
 }
 
 /// Tells those that still have live files.
@@ -34,8 +66,8 @@ pub async fn check(
     scene: &Scene<'_>,
     findings: &mut Findings,
 ) -> Result<(), Stop> {
-    for table in scene.governed()?.filter(|table| table.enforced().is_some()) {
-        let (noted, more) = noted(probe, scene, table).await?;
+    for table in scene.governed()? {
+        let Noted { tuples: noted, more, .. } = noted(probe, scene, table).await?;
         let name = scene.name(table.live.identity.table_id);
         for waiting in noted.chunks(PIECE) {
             for (at, files) in live(probe, table, waiting).await? {

@@ -21,7 +21,8 @@ const FAR_AHEAD: Duration = Duration::from_secs(366 * 86_400);
 /// arity gets the live spec's id for values of the old field (contract, "Partitions"). So each time
 /// field carries
 /// - the other time transforms that the table ever had on the same column at the same key index and
-///   arity: a value must be expired under all of them, readings that start more than 366 days after `now` aside;
+///   arity: a value must be expired under all of them, readings that start more than 366 days after
+///   `now` aside;
 /// - every other definition that an earlier spec had there: a value that one of these can have
 ///   stored is doubtful, and its files are dropped only by proof (see [`super::evidence`]).
 #[derive(Debug, Clone)]

@@ -7,7 +7,6 @@ use uuid::Uuid;
 
 use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::history::PartitionRow;
-use crate::catalog::inventory::owners::server_has_index;
 
 /// A drop as our history has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,12 +143,6 @@ pub async fn changes_of(
                 .collect(),
         })
         .collect())
-}
-
-/// Whether this server has hog_data_file_ended, which came with V19; without it nothing finds the
-/// files that a snapshot ended but a read of all of them.
-pub async fn has_ended_index(connection: &mut PgConnection) -> sqlx::Result<bool> {
-    server_has_index(connection, "hog_data_file", "hog_data_file_ended").await
 }
 
 /// What a snapshot ended of one table.

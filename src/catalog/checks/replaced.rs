@@ -30,12 +30,12 @@ pub struct LeftPolicy {
 /// mode is one, and the property counts as a policy of the successor.
 ///
 /// Asks the catalog itself and no note of a pass: it is so from the moment in which the new table is
-/// there, until it has a policy, or a person took one away under its name. What the old table was called, the
-/// catalog says as long as it knows it, and then the policy.
+/// there, until it has a policy, or a person took one away under its name. What the old table was
+/// called, the catalog says as long as it knows it, and then the policy.
 ///
 /// Reads the catalog's rows of tables, not of files. Servers before V14 lack `replaced_table_id` and
-/// those before V11 `properties`: both are read as [`crate::catalog`] says, and without the first only
-/// names are gone by.
+/// those before V11 `properties`: both are read as [`crate::catalog`] says, and without the first a
+/// successor is known by its name only.
 pub async fn left_policies(
     connection: &mut PgConnection,
     catalog_id: i64,

@@ -11,7 +11,8 @@ pub const ROWS: i64 = 100_000;
 /// How many file rows of a catalog a pass reads for it.
 pub const ROWS_OF_PASS: i64 = 5 * ROWS;
 
-/// Whether this server has hog_data_file_ended.
+/// Whether this server has hog_data_file_ended, which came with V19; without it nothing finds the files
+/// that a snapshot ended but a read of all of them.
 pub async fn has_ended_index(connection: &mut PgConnection) -> sqlx::Result<bool> {
     server_has_index(connection, "hog_data_file", "hog_data_file_ended").await
 }

@@ -68,25 +68,25 @@ async fn a_retention_shorter_than_the_distance_of_two_looks_is_warned_of() -> Re
             "6h",
             "599s",
             "ok",
-            "specs are copied every 9 minutes, and stay for 10 minutes after they ended",
+            "a daemon copies specs every 9 minutes, and each stays for 10 minutes after it began",
         ),
         (
             "9m",
             "15m",
             "ok",
-            "specs are copied every 9 minutes, and stay for 10 minutes after they ended",
+            "a daemon copies specs every 9 minutes, and each stays for 10 minutes after it began",
         ),
         (
             "6h",
             "10m",
             "warning",
-            "a partition spec stays for 10 minutes after it ended, and specs are copied every 10 minutes",
+            "a partition spec stays for 10 minutes after it began, and a daemon copies specs every 10 minutes",
         ),
         (
             "10m",
             "15m",
             "warning",
-            "a partition spec stays for 10 minutes after it ended, and specs are copied every 10 minutes",
+            "a partition spec stays for 10 minutes after it began, and a daemon copies specs every 10 minutes",
         ),
     ] {
         let said = database.doctor_with(&[(every, every_is), (renew, renew_is)]).await?;

@@ -5,7 +5,9 @@ mod kept;
 mod memory;
 mod poison;
 mod told;
+mod verified;
 mod whose_fault;
+mod words;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
