@@ -27,14 +27,14 @@ fn of_table(table: &Governed, now: UtcInstant) -> Vec<Finding> {
     // Of those that are only counted it is not known how long they have waited.
     let at_once = |wanted: fn(WaitReason) -> bool| {
         let waiting = table.waiting.tuples.iter().filter(|waiting| wanted(waiting.reason));
-        (waiting.collect(), table.waiting.more_of(wanted))
+        (waiting.collect::<Vec<_>>(), table.waiting.more_of(wanted))
     };
     let for_long = |wanted: fn(WaitReason) -> bool| {
-        let waiting: Vec<&Waiting> = at_once(wanted).0;
-        let is_long = |one: &&Waiting| now.distance(one.since).as_secs() >= LONG;
-        (waiting.into_iter().filter(is_long).collect(), 0)
+        let (mut waiting, _) = at_once(wanted);
+        waiting.retain(|one| now.distance(one.since).as_secs() >= LONG);
+        (waiting, 0)
     };
-    let families: [(Level, (Vec<&Waiting>, usize), &str, &str, &str); 4] = [
+    let families = [
         (
             Level::Warning,
             at_once(|reason| reason == WaitReason::Poisoned),

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use sqlx::AssertSqlSafe;
-use tailrace::catalog::checks::drops::has_ended_index;
 use tailrace::catalog::connect::close;
 use tailrace::catalog::discovery::has_lookup_index;
+use tailrace::catalog::traces::unindexed::has_ended_index;
 use tailrace::demo::lake::{Field, NewFile};
 use tailrace::shield::renew;
 
