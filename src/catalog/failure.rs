@@ -17,12 +17,17 @@ pub enum Failure {
     NotPermitted,
     /// 28*, 3D000, 57P0*, 08*, a broken or refused connection: no session.
     ConnectionLost,
-    /// 22*, 23*, P0*: what a row holds, a constraint, or a trigger that raises. The same statement
-    /// fails again, others may not.
+    /// 22*, 23*, P0* and others of [`OF_CONTENT`]: what a row holds, a constraint, a trigger that
+    /// raises, or a damaged page. The same statement fails again, others may not.
     Content,
     /// Anything else.
     Other,
 }
+
+/// What a row can be the reason for: beside data, constraints and PL/pgSQL, the states with which a trigger
+/// may raise or fail (21, 38, 39, 44, 45, 54), and a damaged page or index (XX001, XX002).
+const OF_CONTENT: [&str; 11] =
+    ["21", "22", "23", "38", "39", "44", "45", "54", "P0", "XX001", "XX002"];
 
 impl Failure {
     /// Classifies an error of sqlx.
@@ -55,7 +60,7 @@ impl Failure {
             _ if code.starts_with("08") || code.starts_with("57P") || code.starts_with("28") => {
                 Self::ConnectionLost
             }
-            _ if ["22", "23", "P0"].iter().any(|class| code.starts_with(class)) => Self::Content,
+            _ if OF_CONTENT.iter().any(|class| code.starts_with(class)) => Self::Content,
             _ => Self::Other,
         }
     }
@@ -180,6 +185,14 @@ mod tests {
             ("23505", Failure::Content),
             ("23514", Failure::Content),
             ("P0001", Failure::Content),
+            ("21000", Failure::Content),
+            ("38001", Failure::Content),
+            ("39004", Failure::Content),
+            ("44000", Failure::Content),
+            ("45000", Failure::Content),
+            ("54000", Failure::Content),
+            ("XX001", Failure::Content),
+            ("XX002", Failure::Content),
             ("42601", Failure::Other),
             ("XX000", Failure::Other),
             ("", Failure::Other),

@@ -26,6 +26,19 @@ pub enum Batch {
     Oversize(usize),
 }
 
+impl Batch {
+    /// The same of tuples that were given by their places in `tuples`.
+    pub fn of(self, tuples: &[usize]) -> Self {
+        match self {
+            Batch::Whole(places) => {
+                Batch::Whole(places.into_iter().map(|place| tuples[place]).collect())
+            }
+            Batch::Split(place) => Batch::Split(tuples[place]),
+            Batch::Oversize(place) => Batch::Oversize(tuples[place]),
+        }
+    }
+}
+
 /// Groups tuples, given by their numbers of files in the order in which they shall go.
 pub fn group(files: &[i64], limits: &BatchLimits) -> Vec<Batch> {
     let mut batches = Vec::new();

@@ -175,7 +175,7 @@ impl<'a> CatalogSweep<'a> {
             let goes_on = report.outcome == Outcome::Partial
                 && report.error.is_none()
                 && !context.stop.is_cancelled()
-                && !context.pass_is_over();
+                && !context.rest_outlasts_pass(self.catalog.catalog_id);
             if goes_on {
                 begun.tables.again(TableTurn { so_far: Some(report), ..turn });
             } else {

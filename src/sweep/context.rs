@@ -85,6 +85,14 @@ impl Context<'_> {
         self.pacing.now() >= self.budget.pass_ends
     }
 
+    /// Whether no commit of this catalog starts any more in this pass: its time is over, or is before the
+    /// commit lock may be held again. Another turn would find nothing that it may do.
+    pub fn rest_outlasts_pass(&self, catalog_id: i64) -> bool {
+        let (pacing, now) = (self.pacing, self.pacing.now());
+        let rest = pacing.rest(catalog_id, self.settings.lock_duty);
+        now.checked_add(rest).is_none_or(|then| then >= self.budget.pass_ends)
+    }
+
     /// The same, for a turn of this length within what is left.
     pub fn for_turn(&self, length: Duration) -> Self {
         let ends = self.pacing.now().checked_add(length);

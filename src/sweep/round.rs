@@ -3,13 +3,18 @@
 use std::collections::BTreeMap;
 
 use super::plan::ExpiredTuple;
+use super::waiting::parts::PartOf;
 use crate::drop::LateRule;
 
 /// Some of a table's expired tuples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Round {
-    /// Which: oldest first, then those from `alone_from` on.
+    /// Which: oldest first, then those of `parts`, then those from `alone_from` on.
     pub tuples: Vec<ExpiredTuple>,
+    /// Each tuple from this one on lies in one of `parts`, or is known to fail.
+    pub parts_from: usize,
+    /// What was refused in an earlier turn or pass and was not halved to the end, by indexes.
+    pub parts: Vec<PartOf<usize>>,
     /// Each tuple from this one on is known to fail, and tried in commits of its own.
     pub alone_from: usize,
     /// The id counter as it was read before the tuples' `ids` were looked for; 0 where they were
@@ -22,7 +27,8 @@ pub struct Round {
 impl Round {
     /// A round whose files nobody has looked for.
     pub fn of(tuples: Vec<ExpiredTuple>) -> Self {
-        Round { alone_from: tuples.len(), tuples, found_below: 0, late: None }
+        let (parts_from, alone_from) = (tuples.len(), tuples.len());
+        Round { tuples, parts_from, parts: Vec::new(), alone_from, found_below: 0, late: None }
     }
 
     /// Whether the tuples' files were looked for.
@@ -60,6 +66,8 @@ pub struct RoundEnd {
     pub kept: Vec<usize>,
     /// Why, for those that were tried or looked at.
     pub why: BTreeMap<usize, Stays>,
+    /// What was refused and not halved to the end, by indexes; without those that failed alone.
+    pub parts: Vec<PartOf<usize>>,
     /// Whether another round makes sense.
     pub ended: Ended,
 }

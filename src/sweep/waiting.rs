@@ -3,6 +3,9 @@
 //! It is remembered of a table, whatever the policy and the rules that it was found by. It never says
 //! that a file may go. It keeps one from going in one case alone: a poisoned tuple, which the server
 //! refused to end while other commits of its table went through, is not asked for until its next look.
+//! Beside it stands which tuples were refused together, and are halved further (`parts`).
+
+pub mod parts;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -17,6 +20,7 @@ use crate::backoff::Backoff;
 use crate::catalog::discovery::TupleOfSpec;
 use crate::instant::UtcInstant;
 use crate::window::{KeptReason, StoredTuple};
+use parts::{Part, Parts};
 
 /// More than this are not remembered one by one: poisoned ones first, then those whose ranges ended
 /// first.
@@ -142,6 +146,9 @@ pub struct Remembered {
     /// By reason how many more there were.
     #[serde(default)]
     pub more: BTreeMap<String, usize>,
+    /// What was refused together, and is halved further.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
 }
 
 /// What waits of a table, while a pass is at work.
@@ -150,6 +157,8 @@ pub struct WaitingList {
     tuples: HashMap<TupleOfSpec, Waiting>,
     /// Those that this pass met and that stay.
     met: HashSet<TupleOfSpec>,
+    /// What was refused together.
+    pub parts: Parts,
 }
 
 impl WaitingList {
@@ -157,7 +166,7 @@ impl WaitingList {
     pub fn of(remembered: Remembered, now: UtcInstant) -> Self {
         let past = remembered.tuples.into_iter().filter(|waiting| waiting.is_past(now));
         let tuples = past.map(|waiting| (waiting.key(), waiting)).collect();
-        WaitingList { tuples, met: HashSet::new() }
+        WaitingList { tuples, met: HashSet::new(), parts: Parts::of(remembered.parts, now) }
     }
 
     /// The tuple's entry, where it is poisoned.
@@ -225,6 +234,7 @@ impl WaitingList {
         // The whole of it: passes of one daemon do not get in each other's way.
         let next_look = now.plus(POISONED.pause(tries, 1.0));
         self.keep(expired, WaitReason::Poisoned, Some(next_look), now);
+        self.parts.is_poisoned(expired);
         let waiting = self.tuples.get_mut(&expired.tuple)?;
         waiting.tries = tries.saturating_add(1);
         let is_news = before.is_none_or(|before| before.said.as_deref() != Some(said));
@@ -291,7 +301,7 @@ impl WaitingList {
         for waiting in tuples.drain(MOST.min(tuples.len())..) {
             *more.entry(waiting.reason.name().to_owned()).or_insert(0) += 1;
         }
-        Remembered { tuples, more }
+        Remembered { tuples, more, parts: self.parts.to_remember() }
     }
 }
 

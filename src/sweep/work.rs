@@ -17,6 +17,7 @@ use super::context::Context;
 use super::lease::LeasedSession;
 use super::report::{Outcome, SnapshotReport, TableReport};
 use super::round::{Ended, Round, RoundEnd, Stays};
+use super::waiting::parts::{PartOf, PartState};
 use crate::backoff::Backoff;
 use crate::catalog::failure::said;
 use crate::catalog::files::files_of;
@@ -104,11 +105,13 @@ impl<'a> Work<'a> {
     pub async fn run(&mut self, session: &mut LeasedSession<'_>, round: &Round) -> RoundEnd {
         self.kept = (0..round.tuples.len()).collect();
         self.why.clear();
+        let mut line = self.line(round);
         if self.ended == Ended::AllTried {
-            self.ended = self.go_through(session, round).await;
+            self.ended = self.go_through(session, round, &mut line).await;
         }
         let kept = std::mem::take(&mut self.kept).into_iter().collect();
-        RoundEnd { kept, why: std::mem::take(&mut self.why), ended: self.ended }
+        let (why, parts) = (std::mem::take(&mut self.why), line.into_parts());
+        RoundEnd { kept, why, parts, ended: self.ended }
     }
 
     /// Whether a commit of the table went through in this pass.
@@ -116,8 +119,12 @@ impl<'a> Work<'a> {
         self.context.went_through || !self.snapshots.is_empty()
     }
 
-    async fn go_through(&mut self, session: &mut LeasedSession<'_>, round: &Round) -> Ended {
-        let mut line = self.line(round);
+    async fn go_through(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+        round: &Round,
+        line: &mut Line,
+    ) -> Ended {
         while let Some(mut task) = line.next() {
             let step = match self.until_due(&task).await {
                 Some(end) => end,
@@ -125,10 +132,16 @@ impl<'a> Work<'a> {
             };
             match step {
                 Step::Done => self.failures_in_a_row = 0,
-                Step::Failed => self.failures_in_a_row += 1,
-                Step::Unfit { key, words } => self.unfit(round, task, key, words, &mut line),
-                Step::Cancelled { hold } => self.put_off(task, hold, &mut line),
-                Step::End(ended) => return ended,
+                Step::Failed => {
+                    line.leave(task);
+                    self.failures_in_a_row += 1;
+                }
+                Step::Unfit { key, words } => self.unfit(round, task, key, words, line),
+                Step::Cancelled { hold } => self.put_off(task, hold, line),
+                Step::End(ended) => {
+                    line.put_back(task);
+                    return ended;
+                }
             }
             if self.failures_in_a_row == GIVE_UP_AFTER || self.gives_up_unfit() {
                 return Ended::GaveUp;
@@ -137,19 +150,36 @@ impl<'a> Work<'a> {
         Ended::AllTried
     }
 
-    /// The commits of a round; those of tuples that are known to fail are of one tuple each.
+    /// The commits of a round. What failed together is halved at once; tuples that are known to fail
+    /// are in commits of their own.
     fn line(&self, round: &Round) -> Line {
         let (limits, sizes) = (&self.context.settings.batch, round.sizes());
-        let (fresh, known) = sizes.split_at(round.alone_from.min(sizes.len()));
-        let alone = known.iter().enumerate().flat_map(|(number, size)| {
-            let tuple = fresh.len() + number;
-            group(&[*size], limits).into_iter().map(move |batch| match batch {
-                Batch::Whole(_) => Batch::Whole(vec![tuple]),
-                Batch::Split(_) => Batch::Split(tuple),
-                Batch::Oversize(_) => Batch::Oversize(tuple),
-            })
-        });
-        Line::new(group(fresh, limits), alone.collect())
+        let batches = |tuples: &[usize]| {
+            let files: Vec<i64> = tuples.iter().map(|at| sizes[*at]).collect();
+            let batches = group(&files, limits).into_iter();
+            batches.map(|batch| batch.of(tuples)).collect::<Vec<_>>()
+        };
+        let mut line = Line::default();
+        let fresh: Vec<usize> = (0..round.parts_from).collect();
+        batches(&fresh).into_iter().for_each(|batch| line.add(batch, Turn::Fresh, 0));
+        for PartOf { tuples, halvings, state } in &round.parts {
+            let turn = match state {
+                PartState::Alone => Turn::Again,
+                PartState::Untried | PartState::Together => Turn::Half,
+            };
+            for batch in batches(tuples) {
+                match batch {
+                    Batch::Whole(tuples) if *state == PartState::Together && tuples.len() > 1 => {
+                        line.halve_later(tuples, *halvings);
+                    }
+                    batch => line.add(batch, turn, *halvings),
+                }
+            }
+        }
+        for tuple in round.alone_from..round.tuples.len() {
+            batches(&[tuple]).into_iter().for_each(|batch| line.add(batch, Turn::Alone, 0));
+        }
+        line
     }
 
     /// Waits until a task is due that was put off.
@@ -177,6 +207,7 @@ impl<'a> Work<'a> {
                 line.put_at_the_end(Task { cancelled: tries, turn, ..task });
             }
             None => {
+                line.leave(task);
                 self.fail(commit::HOLD_EXCEEDED.to_owned());
                 self.failures_in_a_row += 1;
             }
@@ -276,7 +307,9 @@ impl<'a> Work<'a> {
 
     /// What came of it.
     pub fn report(mut self) -> TableReport {
-        if !self.went_through() {
+        // Where the time was over in the middle, nothing is known yet of whose fault it is.
+        let is_at_its_end = matches!(self.ended, Ended::AllTried | Ended::GaveUp);
+        if is_at_its_end && !self.went_through() {
             self.errors.extend(std::mem::take(&mut self.unfit).of_table());
         }
         let (outcome, error) = match self.stopped_by {

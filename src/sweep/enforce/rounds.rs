@@ -1,6 +1,5 @@
 //! Rounds: what was found is dropped before more is looked for.
 
-use super::wait::Asked;
 use super::{Enforcement, Reached};
 use crate::catalog::live_file::LiveFile;
 use crate::catalog::tables::TableIdentity;
@@ -10,7 +9,7 @@ use crate::sweep::evidence::Withheld;
 use crate::sweep::lease::LeasedSession;
 use crate::sweep::lookup::Candidate;
 use crate::sweep::plan::{ExpiredTuple, NOT_PARQUET};
-use crate::sweep::round::{Ended, Round};
+use crate::sweep::round::Ended;
 use crate::sweep::sorter::Sorter;
 use crate::sweep::waiting::WaitReason;
 
@@ -121,13 +120,11 @@ impl Enforcement<'_> {
         let examined = self.evidence.examine(session.connection(), tuples, is_whole).await?;
         self.note_writers(session.connection()).await?;
         self.withhold(examined.withheld);
-        let Asked { tuples, alone_from } = self.asked_for(examined.expired);
-        if tuples.is_empty() {
+        let round = self.asked_for(examined.expired);
+        if round.tuples.is_empty() {
             return Ok(Reached::All);
         }
-        self.tell_newer(&tuples);
-        let late = Some(self.evidence.late_rule());
-        let round = Round { tuples, alone_from, found_below: self.marks.files_below, late };
+        self.tell_newer(&round.tuples);
         let end = self.work.run(session, &round).await;
         for expired in end.kept.iter().filter_map(|at| round.tuples.get(*at)) {
             if let Some((key_index, text)) = expired.lead_text() {

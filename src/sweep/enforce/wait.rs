@@ -6,21 +6,17 @@ use crate::events;
 use crate::instant::UtcInstant;
 use crate::sweep::plan::ExpiredTuple;
 use crate::sweep::round::{Round, RoundEnd, Stays};
+use crate::sweep::waiting::parts::{PartOf, PartState};
 use crate::sweep::waiting::{WaitReason, Waiting};
 
 /// So many tuples that are known to fail are tried again in one turn of a table: each takes the commit
 /// lock, most likely for nothing. The others stay due.
 const LOOKS: usize = 100;
 
-/// The tuples of a round: those from `alone_from` on are known to fail, and their pause is over.
-pub(super) struct Asked {
-    pub tuples: Vec<ExpiredTuple>,
-    pub alone_from: usize,
-}
-
 impl Enforcement<'_> {
-    /// Leaves out what the server refused of late; it is looked up again by each pass.
-    pub(super) fn asked_for(&mut self, expired: Vec<ExpiredTuple>) -> Asked {
+    /// A round of all but what the server refused of late, which is looked up again by each pass. Known
+    /// to fail is what it refused before, and whose pause is over.
+    pub(super) fn asked_for(&mut self, expired: Vec<ExpiredTuple>) -> Round {
         let now = self.context.now;
         let (mut tuples, mut alone) = (Vec::new(), Vec::new());
         for expired in expired {
@@ -39,15 +35,30 @@ impl Enforcement<'_> {
                 self.stayed.note(key_index, text.to_owned(), expired.range_end);
             }
         }
+        let (mut tuples, parts) = self.waiting.parts.sort(tuples);
+        let parts_from = tuples.len();
+        let by_index = |PartOf { tuples: mut of_part, halvings, state }: PartOf<_>| {
+            let from = tuples.len();
+            tuples.append(&mut of_part);
+            PartOf { tuples: (from..tuples.len()).collect(), halvings, state }
+        };
+        let parts = parts.into_iter().map(by_index).collect();
         let alone_from = tuples.len();
         tuples.append(&mut alone);
-        Asked { tuples, alone_from }
+        let late = Some(self.evidence.late_rule());
+        let found_below = self.marks.files_below;
+        Round { tuples, parts_from, parts, alone_from, found_below, late }
     }
 
     /// Notes what became of the tuples of a round.
     pub(super) fn note_end(&mut self, round: &Round, end: &RoundEnd) {
         let now = self.context.now;
         let mut kept = end.kept.iter().peekable();
+        let of = |tuples: &[usize]| tuples.iter().filter_map(|at| round.tuples.get(*at)).collect();
+        for PartOf { tuples, halvings, state } in &end.parts {
+            let part = PartOf { tuples: of(tuples), halvings: *halvings, state: *state };
+            self.waiting.parts.leave(&part, now);
+        }
         for (at, expired) in round.tuples.iter().enumerate() {
             if kept.next_if(|kept| **kept == at).is_none() {
                 let poison = self.waiting.went(&expired.tuple);
@@ -63,6 +74,8 @@ impl Enforcement<'_> {
                 }
                 Some(Stays::FailedAlone { said, words }) => {
                     self.waiting.meet(expired, now);
+                    let (tuples, state) = (vec![expired], PartState::Alone);
+                    self.waiting.parts.leave(&PartOf { tuples, halvings: 0, state }, now);
                     self.suspects.push((expired.clone(), said.clone(), words.clone()));
                 }
                 // It was not tried to its end, or says nothing new of a tuple that is known to fail.
@@ -95,6 +108,7 @@ impl Enforcement<'_> {
     pub(super) fn forget_unmet(&mut self) {
         if self.has_seen_all {
             let poisoned = self.waiting.forget_unmet();
+            self.waiting.parts.forget_unmet(self.context.now);
             self.tell_released(poisoned);
         }
     }

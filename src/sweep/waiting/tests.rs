@@ -1,3 +1,4 @@
+use super::parts::{MOST_PARTS, PartOf, PartState};
 use super::*;
 use crate::catalog::discovery::Counts;
 use crate::window::evidence::Doubt;
@@ -134,4 +135,60 @@ fn names_are_those_of_the_json() {
         assert_eq!(json, reason.name());
         assert_eq!(serde_json::from_value::<WaitReason>(json).expect("read back"), reason);
     }
+}
+
+/// The days of the tuples that lie in no part, and of those in parts.
+fn sorted(list: &mut WaitingList, days: std::ops::Range<i64>) -> (Vec<String>, Vec<Vec<String>>) {
+    let (others, parts) = list.parts.sort(days.map(expired).collect());
+    let displays = |tuples: Vec<ExpiredTuple>| tuples.into_iter().map(|one| one.display).collect();
+    (displays(others), parts.into_iter().map(|part| displays(part.tuples)).collect())
+}
+
+fn leave(list: &mut WaitingList, days: &[i64], state: PartState, now: UtcInstant) {
+    let tuples: Vec<_> = days.iter().copied().map(expired).collect();
+    let part = PartOf { tuples: tuples.iter().collect(), halvings: 1, state };
+    list.parts.leave(&part, now);
+}
+
+#[test]
+fn parts_are_met_in_their_order_and_those_that_failed_alone_come_last_as_they_did() {
+    let now = at("2026-11-30T12:00:00Z");
+    let mut list = WaitingList::default();
+    leave(&mut list, &[7], PartState::Alone, now);
+    leave(&mut list, &[5, 6], PartState::Together, now);
+    leave(&mut list, &[1], PartState::Alone, now);
+    leave(&mut list, &[2, 3], PartState::Untried, now);
+    let mut next = WaitingList::of(stored(&list), now);
+    let (others, parts) = sorted(&mut next, 0..9);
+    assert_eq!(others, ["day 0", "day 4", "day 8"]);
+    let expected: [&[&str]; 4] = [&["day 2", "day 3"], &["day 5", "day 6"], &["day 7"], &["day 1"]];
+    assert_eq!(parts, expected);
+    // All were met and nothing was left; a pass that met nothing of one keeps it, until one has seen all.
+    assert_eq!(stored(&next).parts, []);
+    let mut next = WaitingList::of(stored(&list), now);
+    sorted(&mut next, 0..4);
+    assert_eq!(stored(&next).parts.len(), 2);
+    next.parts.forget_unmet(now.plus(HOUR));
+    assert_eq!(stored(&next).parts, []);
+    // One that is poisoned is known by itself.
+    list.refuse(&expired(7), "no", "no".to_owned(), now);
+    assert_eq!(stored(&list).parts.len(), 3);
+    // What no pass can have written says nothing.
+    assert_eq!(WaitingList::of(stored(&list), now.minus(HOUR)).to_remember().parts, []);
+}
+
+#[test]
+fn beyond_the_most_parts_the_oldest_are_made_one() {
+    let now = at("2026-11-30T12:00:00Z");
+    let mut list = WaitingList::default();
+    let most = i64::try_from(MOST_PARTS).expect("small");
+    for day in 0..most + 2 {
+        leave(&mut list, &[2 * day], PartState::Untried, now);
+    }
+    let parts = stored(&list).parts;
+    assert_eq!(parts.len(), MOST_PARTS);
+    let ends = |at: usize| (parts[at].first.range_end, parts[at].last.range_end, parts[at].state);
+    let end = |day| expired(day).range_end;
+    assert_eq!(ends(0), (end(0), end(4), PartState::Together));
+    assert_eq!(ends(1), (end(6), end(6), PartState::Untried));
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use crate::sweep::batch::Batch;
+use crate::sweep::waiting::parts::{PartOf, PartState};
 
 /// Files that were found before a commit was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +51,9 @@ pub enum Turn {
     Fresh,
     /// It is a half of what failed for its content.
     Half,
-    /// A tuple that failed alone in an earlier pass.
+    /// A tuple that failed alone in an earlier turn or pass, while no commit of its table went through.
+    Again,
+    /// A tuple that is known to fail.
     Alone,
     /// It was cancelled for its length, and waits until then.
     Due(Instant),
@@ -69,28 +72,41 @@ pub struct Task {
     pub halvings: u32,
 }
 
+impl Task {
+    /// What is to be remembered of it where it was not done.
+    fn into_part(self) -> Option<PartOf<usize>> {
+        let state = match self.turn {
+            Turn::Again => PartState::Alone,
+            _ if self.turn == Turn::Half || self.halvings > 0 => PartState::Untried,
+            _ => return None,
+        };
+        let tuples = match self.job {
+            Job::Whole(tuples) => tuples,
+            Job::Split { tuple, .. } | Job::Oversize(tuple) => vec![tuple],
+        };
+        Some(PartOf { tuples, halvings: self.halvings, state })
+    }
+}
+
 /// The tasks of a round that are still to be done.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Line {
     tasks: VecDeque<Task>,
     /// Commits of several tuples that failed for their content, with their halvings.
     to_halve: Vec<(u32, Vec<usize>)>,
+    /// Tasks that are not done in this pass.
+    left: Vec<Task>,
 }
 
 impl Line {
-    /// The batches in their order, then those that are known to fail, each of one tuple.
-    pub fn new(batches: Vec<Batch>, alone: Vec<Batch>) -> Self {
-        let task = |batch, turn| {
-            let job = match batch {
-                Batch::Whole(tuples) => Job::Whole(tuples),
-                Batch::Split(tuple) => Job::Split { tuple, left: None },
-                Batch::Oversize(tuple) => Job::Oversize(tuple),
-            };
-            Task { job, turn, cancelled: 0, halvings: 0 }
+    /// Puts a batch to the end of the line, after so many halvings.
+    pub fn add(&mut self, batch: Batch, turn: Turn, halvings: u32) {
+        let job = match batch {
+            Batch::Whole(tuples) => Job::Whole(tuples),
+            Batch::Split(tuple) => Job::Split { tuple, left: None },
+            Batch::Oversize(tuple) => Job::Oversize(tuple),
         };
-        let fresh = batches.into_iter().map(|batch| task(batch, Turn::Fresh));
-        let alone = alone.into_iter().map(|batch| task(batch, Turn::Alone));
-        Line { tasks: fresh.chain(alone).collect(), to_halve: Vec::new() }
+        self.tasks.push_back(Task { job, turn, cancelled: 0, halvings });
     }
 
     /// Takes the next task. All that nobody has tried goes before anything is halved. Of two halves
@@ -130,6 +146,25 @@ impl Line {
         self.tasks.push_back(task);
     }
 
+    /// Puts a task back that was taken and not begun.
+    pub fn put_back(&mut self, task: Task) {
+        self.tasks.push_front(task);
+    }
+
+    /// Leaves a task for the next pass.
+    pub fn leave(&mut self, task: Task) {
+        self.left.push(task);
+    }
+
+    /// What was refused and not halved to the end, without what failed alone.
+    pub fn into_parts(self) -> Vec<PartOf<usize>> {
+        let state = PartState::Together;
+        let together = self.to_halve.into_iter();
+        let together = together.map(|(halvings, tuples)| PartOf { tuples, halvings, state });
+        let tasks = self.tasks.into_iter().chain(self.left);
+        together.chain(tasks.filter_map(Task::into_part)).collect()
+    }
+
     /// Has tuples halved that failed together for their content, after so many halvings.
     pub fn halve_later(&mut self, tuples: Vec<usize>, halvings: u32) {
         self.to_halve.push((halvings, tuples));
@@ -145,7 +180,8 @@ mod tests {
     #[test]
     fn what_was_put_off_comes_after_the_rest_and_in_the_order_in_which_it_is_due() {
         let now = Instant::now();
-        let mut line = Line::new((0..4).map(|tuple| Batch::Whole(vec![tuple])).collect(), vec![]);
+        let mut line = Line::default();
+        (0..4).for_each(|tuple| line.add(Batch::Whole(vec![tuple]), Turn::Fresh, 0));
         let mut order = Vec::new();
         // The first is cancelled with a long pause, the second with a short one.
         let mut pauses = [20, 5].into_iter();
@@ -164,9 +200,11 @@ mod tests {
     /// those with a tuple of `poison` fail.
     fn tried(sizes: &[usize], poison: &[usize]) -> Vec<(usize, usize)> {
         let mut tuples = 0..;
-        let batch = |size: &usize| Batch::Whole(tuples.by_ref().take(*size).collect());
-        let batches = sizes.iter().map(batch).collect();
-        let mut line = Line::new(batches, vec![Batch::Whole(vec![99])]);
+        let mut line = Line::default();
+        for size in sizes {
+            line.add(Batch::Whole(tuples.by_ref().take(*size).collect()), Turn::Fresh, 0);
+        }
+        line.add(Batch::Whole(vec![99]), Turn::Alone, 0);
         let mut tried = Vec::new();
         while let Some(task) = line.next() {
             let Job::Whole(tuples) = task.job else { panic!("{task:?}") };
@@ -206,6 +244,59 @@ mod tests {
         let everything = tried(&[8], &[0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(everything.len(), 15);
         assert_eq!(everything[..7], [(0, 7), (0, 3), (4, 7), (0, 1), (2, 3), (0, 0), (1, 1)]);
+    }
+
+    /// Six passes with time for one commit each, at two tuples of four that are refused; what was left is
+    /// what the next one begins with.
+    #[test]
+    fn what_was_left_is_gone_on_with() {
+        use PartState::{Alone, Together, Untried};
+        let part =
+            |tuples: &[usize], halvings, state| PartOf { tuples: tuples.to_vec(), halvings, state };
+        let mut parts = vec![part(&[0, 1, 2, 3], 0, Together)];
+        let mut tried = Vec::new();
+        for _ in 0..6 {
+            let mut line = Line::default();
+            for PartOf { tuples, halvings, state } in parts {
+                match state {
+                    Together => line.halve_later(tuples, halvings),
+                    Untried => line.add(Batch::Whole(tuples), Turn::Half, halvings),
+                    Alone => line.add(Batch::Whole(tuples), Turn::Again, halvings),
+                }
+            }
+            let task = line.next().expect("something is left");
+            let Job::Whole(tuples) = task.job else { panic!("{task:?}") };
+            let mut failed = None;
+            match tuples[..] {
+                [0 | 2] => failed = Some(part(&tuples, task.halvings, Alone)),
+                _ if tuples.contains(&0) || tuples.contains(&2) => {
+                    line.halve_later(tuples.clone(), task.halvings);
+                }
+                _ => {}
+            }
+            tried.push(tuples);
+            parts = line.into_parts().into_iter().chain(failed).collect();
+        }
+        let expected = [vec![0, 1], vec![2, 3], vec![0], vec![1], vec![2], vec![3]];
+        assert_eq!(tried, expected);
+        assert_eq!(parts, [part(&[0], 2, Alone), part(&[2], 2, Alone)]);
+    }
+
+    #[test]
+    fn what_is_put_back_or_left_is_remembered_as_far_as_it_is_a_half() {
+        let mut line = Line::default();
+        line.add(Batch::Whole(vec![0, 1]), Turn::Half, 1);
+        line.add(Batch::Whole(vec![2]), Turn::Again, 3);
+        line.add(Batch::Whole(vec![3]), Turn::Fresh, 0);
+        line.add(Batch::Whole(vec![4]), Turn::Alone, 0);
+        let fresh = line.next().expect("the fresh one");
+        line.leave(fresh);
+        let half = line.next().expect("the half");
+        line.put_back(half);
+        let part =
+            |tuples: &[usize], halvings, state| PartOf { tuples: tuples.to_vec(), halvings, state };
+        let parts = [part(&[0, 1], 1, PartState::Untried), part(&[2], 3, PartState::Alone)];
+        assert_eq!(line.into_parts(), parts);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What has expired and stays: refused by the database, busy, too large, kept for its evidence. Told as
 //! waiting, with its reason, and in nobody's way.
 
+mod halving;
 mod kept;
 mod memory;
 mod poison;
@@ -48,13 +49,18 @@ impl Scene {
 
     /// Has the database refuse to end the files of these days, in these words; each refusal counts.
     pub async fn refuse(&self, days: &[usize], words: &str) -> Result<()> {
+        self.refuse_slowly(days, words, "").await
+    }
+
+    /// The same, after statements of PL/pgSQL.
+    pub async fn refuse_slowly(&self, days: &[usize], words: &str, before: &str) -> Result<()> {
         let ids: Vec<String> = days.iter().map(|day| self.files[*day].to_string()).collect();
         self.database
             .sql(&format!(
                 "create or replace function refuse_files() returns trigger language plpgsql as $$
                  begin
                    perform nextval('tries');
-                   raise exception '{words}';
+                   {before}raise exception '{words}';
                  end $$;
                  drop trigger if exists refuse on hog_data_file;
                  create trigger refuse before update on hog_data_file for each row
@@ -107,7 +113,14 @@ impl Scene {
         Ok(waiting["tuples"].as_array().cloned().unwrap_or_default())
     }
 
-    /// The same as (display, reason).
+    /// How many parts are remembered of what was refused and not halved to the end.
+    pub async fn parts(&self) -> Result<usize> {
+        let query = "select coalesce(sum(jsonb_array_length(waiting -> 'parts')), 0)::text
+                     from tailrace.sweep_state";
+        Ok(self.database.text(query).await?.context("a number")?.parse()?)
+    }
+
+    /// What waits, as (display, reason).
     pub async fn waits(&self) -> Result<Vec<(String, String)>> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let waiting = self.waiting().await?;

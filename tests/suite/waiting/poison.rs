@@ -9,7 +9,7 @@ use tailrace::sweep::report::{Outcome, TableReport};
 
 use super::{NOW, Scene};
 use crate::explicit::{drop_of, item, patient, raw};
-use crate::support::governed::snapshots;
+use crate::support::governed::{live_ids, snapshots};
 use crate::support::program::settings;
 
 /// The days of each snapshot: the first, and how many.
@@ -93,6 +93,41 @@ async fn a_constraint_is_told_with_its_row() -> Result<()> {
     }
     assert_eq!(waiting.len(), 2);
     Ok(())
+}
+
+/// A trigger may raise with a state of its own, or meet a limit or a damaged page: that is as much of the
+/// file as a constraint is.
+#[tokio::test]
+async fn a_refusal_by_another_state_keeps_no_other() -> Result<()> {
+    let scene = Scene::days(0).await?;
+    for (state, first) in
+        ["45000", "54000", "XX001", "38001", "21000"].into_iter().zip((18_000_i64..).step_by(4))
+    {
+        let days = (first..first + 4).map(|day| NewFile::of([day.to_string()]));
+        let files = scene.table.append(days.collect()).await?.file_ids;
+        scene
+            .database
+            .sql(&format!(
+                "create or replace function meddle() returns trigger language plpgsql as
+                   $$begin raise exception 'no' using errcode = '{state}'; end$$;
+                 drop trigger if exists meddle on hog_data_file;
+                 create trigger meddle before update on hog_data_file for each row
+                   when (new.end_snapshot is not null and new.data_file_id = {})
+                   execute function meddle()",
+                files[1]
+            ))
+            .await?;
+        let report = scene.sweep_at(NOW).await?;
+        assert_eq!(report.outcome, Outcome::Poisoned, "{state}: {:?}", report.error);
+        assert_eq!(days_left(&scene, &files).await?, [1], "{state}");
+    }
+    Ok(())
+}
+
+/// Which of some files are live.
+async fn days_left(scene: &Scene, files: &[i64]) -> Result<Vec<usize>> {
+    let live = live_ids(&scene.table).await?;
+    Ok((0..files.len()).filter(|at| live.contains(&files[*at])).collect())
 }
 
 /// What is deferred is refused only at COMMIT, where the server answers all the same.
