@@ -31,9 +31,7 @@ impl Enforcement<'_> {
                 continue;
             }
             self.waiting.meet(&expired, now);
-            if let Some((key_index, text)) = expired.lead_text() {
-                self.stayed.note(key_index, text.to_owned(), expired.range_end);
-            }
+            self.stays(&expired);
         }
         let (mut tuples, parts) = self.waiting.parts.sort(tuples);
         let parts_from = tuples.len();
@@ -88,6 +86,16 @@ impl Enforcement<'_> {
             for (expired, said, words) in std::mem::take(&mut self.suspects) {
                 self.refused(&expired, &said, &words);
             }
+        }
+    }
+
+    /// Notes that a tuple stays, so that the next pass looks it up again.
+    pub(super) fn stays(&mut self, expired: &ExpiredTuple) {
+        if let Some((key_index, text)) = expired.lead_text() {
+            self.stayed.note(key_index, text.to_owned(), expired.range_end);
+        }
+        if !self.has_index {
+            self.stayed_here.insert(expired.tuple.clone());
         }
     }
 

@@ -6,6 +6,7 @@ mod kept;
 mod memory;
 mod poison;
 mod told;
+mod unindexed;
 mod whose_fault;
 
 use anyhow::{Context, Result};
