@@ -25,6 +25,7 @@ impl Enforcement<'_> {
                 after: Place::START,
                 marks: self.marks,
                 cutoff: self.cutoff,
+                began_at: Some(self.context.now),
                 is_listing,
                 census: Census::default(),
                 stayed: Stayed::default(),
@@ -77,6 +78,9 @@ impl Enforcement<'_> {
         self.memory.reading = None;
         self.memory.census = Some((sorter.census, self.context.now));
         self.memory.full_pass_at = Some(self.context.now);
+        if reading.is_listing {
+            self.forget_unread(reading.began_at);
+        }
         if reading.is_listing && self.claim.is_none() {
             let Reading { marks, cutoff, .. } = reading;
             self.claim = Some(Claim { marks, cutoff, unseen_from: None });

@@ -111,14 +111,22 @@ impl Enforcement<'_> {
     }
 
     /// Forgets what waited, where this pass has looked up all that had expired and did not meet it. A
-    /// reading that finds expired files itself may have met it in an earlier pass: the pass after
-    /// its end looks up what stayed then.
+    /// reading that finds expired files itself may have met it in an earlier pass.
     pub(super) fn forget_unmet(&mut self) {
         if self.has_seen_all {
             let poisoned = self.waiting.forget_unmet();
             self.waiting.parts.forget_unmet(self.context.now);
             self.tell_released(poisoned);
         }
+    }
+
+    /// Forgets what waited and was not met since a reading began that has now come to its end: it has
+    /// met every file that had expired by then.
+    pub(super) fn forget_unread(&mut self, began_at: Option<UtcInstant>) {
+        let Some(began_at) = began_at else { return };
+        let poisoned = self.waiting.forget_unseen(began_at);
+        self.waiting.parts.forget_unmet(began_at);
+        self.tell_released(poisoned);
     }
 
     fn refused(&mut self, expired: &ExpiredTuple, said: &str, error: &str) {

@@ -1,10 +1,13 @@
 //! Servers without the index by partition value (before V23), whose larger tables are read in pieces.
 
 use anyhow::Result;
+use tailrace::catalog::connect::close;
 use tailrace::demo::lake::{Field, NewFile, Table};
+use tailrace::explicit::drop_partitions;
 use tailrace::sweep::Settings;
 
 use super::Scene;
+use crate::explicit::{drop_of, item, patient, raw};
 use crate::support::governed::live_ids;
 use crate::support::program::settings;
 
@@ -30,6 +33,26 @@ async fn so_it_does_beside_one_kept_for_its_evidence() -> Result<()> {
     let newer = 1_795_867_200_000_000_i64.to_le_bytes();
     let (scene, table, files) = tenants(NewFile::of(["18000", "a"]).upper("at", &newer)).await?;
     only_the_first_stays(&scene, &table, &files).await
+}
+
+/// Of two refused tuples one goes by other hands: the next reading that comes to its end forgets it.
+#[tokio::test]
+async fn what_is_gone_waits_no_more() -> Result<()> {
+    let scene = Scene::days(6).await?;
+    scene.database.sql("DROP INDEX hog_file_partition_value_lookup").await?;
+    scene.refuse(&[1, 3], "no").await?;
+    scene.sweep_with(&reading(), "2026-11-30T12:00:00Z").await?;
+    let poisoned = |day: &str| (day.to_owned(), "poisoned".to_owned());
+    assert_eq!(scene.waits().await?, [poisoned("2019-04-15"), poisoned("2019-04-17")]);
+    scene.refuse(&[3], "no").await?;
+    let mut session = scene.database.tailrace().session().await?;
+    let body = drop_of(vec![item([Some("18001")])]);
+    drop_partitions(&mut session, &raw(), &body, "me", &patient()).await?;
+    close(session).await;
+    assert_eq!(scene.live().await?, [3]);
+    scene.sweep_with(&reading(), "2026-11-30T12:10:00Z").await?;
+    assert_eq!(scene.waits().await?, [poisoned("2019-04-17")]);
+    Ok(())
 }
 
 /// A table by day and tenant, without the index: `first`, four others, and one of the first one's day
