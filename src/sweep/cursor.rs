@@ -79,6 +79,9 @@ pub struct Reading {
     pub marks: Marks,
     /// The cutoff when it began: it finds all that had expired by then.
     pub cutoff: UtcInstant,
+    /// The time of the pass that began it; `None` where an earlier version did.
+    #[serde(default)]
+    pub began_at: Option<UtcInstant>,
     /// Whether the texts could not be listed, so that this is how expired files are found.
     pub is_listing: bool,
     /// What it has counted so far.

@@ -13,7 +13,7 @@ mod reading;
 mod rounds;
 mod wait;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use sqlx::PgConnection;
 
@@ -67,6 +67,8 @@ pub struct Enforcement<'a> {
     /// Whether this pass looked up all that had expired.
     has_seen_all: bool,
     stayed: Stayed,
+    /// Without the lookup index: the tuples that stayed in this turn.
+    stayed_here: HashSet<TupleOfSpec>,
     evidence: Evidence<'a>,
     /// The specs whose marks were taken back in this pass.
     revoked: BTreeSet<i64>,
@@ -128,6 +130,7 @@ impl<'a> Enforcement<'a> {
             claim: None,
             has_seen_all: false,
             stayed: Stayed::default(),
+            stayed_here: HashSet::new(),
             evidence: Evidence::new(lookup.table, lookup.judge, book, context.settings.cross_check),
             revoked: BTreeSet::new(),
             withheld: HashMap::new(),

@@ -256,6 +256,13 @@ impl WaitingList {
         unmet.iter().filter_map(|tuple| self.went(tuple)).collect()
     }
 
+    /// Forgets what no pass has met since then; the poisoned ones are returned.
+    pub fn forget_unseen(&mut self, since: UtcInstant) -> Vec<Waiting> {
+        let unseen = self.tuples.values().filter(|waiting| waiting.seen_at < since);
+        let unseen: Vec<_> = unseen.map(Waiting::key).collect();
+        unseen.iter().filter_map(|tuple| self.went(tuple)).collect()
+    }
+
     /// What another look confirms at `now`: the expired tuples that the next pass ends, and what waits.
     /// A busy tuple is in both, for the next pass tries it. What the evidence keeps waits as far as a
     /// pass has noted it.

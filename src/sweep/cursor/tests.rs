@@ -21,6 +21,7 @@ fn reading(marks: Marks, cutoff: &str) -> Reading {
         after: Place::START,
         marks,
         cutoff: at(cutoff),
+        began_at: None,
         is_listing: false,
         census: Census::default(),
         stayed: Stayed::default(),

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{Enforcement, Reached};
+use crate::catalog::discovery::TupleOfSpec;
 use crate::catalog::live_file::LiveFile;
 use crate::catalog::tables::TableIdentity;
 use crate::catalog::walk::{Place, walk};
@@ -24,6 +25,7 @@ impl Enforcement<'_> {
                 after: Place::START,
                 marks: self.marks,
                 cutoff: self.cutoff,
+                began_at: Some(self.context.now),
                 is_listing,
                 census: Census::default(),
                 stayed: Stayed::default(),
@@ -76,6 +78,9 @@ impl Enforcement<'_> {
         self.memory.reading = None;
         self.memory.census = Some((sorter.census, self.context.now));
         self.memory.full_pass_at = Some(self.context.now);
+        if reading.is_listing {
+            self.forget_unread(reading.began_at);
+        }
         if reading.is_listing && self.claim.is_none() {
             let Reading { marks, cutoff, .. } = reading;
             self.claim = Some(Claim { marks, cutoff, unseen_from: None });
@@ -97,17 +102,27 @@ impl Enforcement<'_> {
         let (files, next) = answered(piece).await?;
         for file in files {
             match self.text_of_expired(&file) {
-                Some(text) if self.stayed.has(text.key_index, &text.text) => {}
-                // The tuple is looked up whole, for a partition dies whole.
+                // The tuple is looked up whole, for a partition dies whole; and with it all of its
+                // text, so a text that stayed has nothing more that could go.
                 Some(text) if self.has_index => {
-                    sorter.is_parquet &= file.is_parquet;
-                    met.insert(text);
+                    if !self.stayed.has(text.key_index, &text.text) {
+                        sorter.is_parquet &= file.is_parquet;
+                        met.insert(text);
+                    }
                 }
-                // Without the lookup index it goes as far as it has been read.
+                // Without the lookup index it goes as far as it has been read. Of the text that
+                // stayed another tuple may lie in a later piece.
+                Some(_) if self.has_stayed(&file) => {}
                 Some(_) | None => sorter.add(file),
             }
         }
         Ok(next)
+    }
+
+    fn has_stayed(&self, file: &LiveFile) -> bool {
+        file.spec_id.is_some_and(|spec_id| {
+            self.stayed_here.contains(&TupleOfSpec { spec_id, tuple: file.tuple.clone() })
+        })
     }
 
     fn is_time_to_drop(&self, met: &BTreeSet<Candidate>, sorter: &Sorter<'_>) -> bool {

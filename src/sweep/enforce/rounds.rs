@@ -96,9 +96,7 @@ impl Enforcement<'_> {
     fn withhold(&mut self, withheld: Vec<Withheld>) {
         for mut kept in withheld {
             kept.tuple.ids = Vec::new();
-            if let Some((key_index, text)) = kept.tuple.lead_text() {
-                self.stayed.note(key_index, text.to_owned(), kept.tuple.range_end);
-            }
+            self.stays(&kept.tuple);
             self.waits(&kept.tuple, WaitReason::Evidence(kept.reason), kept.leaves_at);
             self.withheld.insert(kept.tuple.tuple.clone(), kept);
         }
@@ -127,9 +125,7 @@ impl Enforcement<'_> {
         self.tell_newer(&round.tuples);
         let end = self.work.run(session, &round).await;
         for expired in end.kept.iter().filter_map(|at| round.tuples.get(*at)) {
-            if let Some((key_index, text)) = expired.lead_text() {
-                self.stayed.note(key_index, text.to_owned(), expired.range_end);
-            }
+            self.stays(expired);
         }
         self.note_end(&round, &end);
         Ok(match end.ended {

@@ -31,9 +31,7 @@ impl Enforcement<'_> {
                 continue;
             }
             self.waiting.meet(&expired, now);
-            if let Some((key_index, text)) = expired.lead_text() {
-                self.stayed.note(key_index, text.to_owned(), expired.range_end);
-            }
+            self.stays(&expired);
         }
         let (mut tuples, parts) = self.waiting.parts.sort(tuples);
         let parts_from = tuples.len();
@@ -91,6 +89,16 @@ impl Enforcement<'_> {
         }
     }
 
+    /// Notes that a tuple stays, so that the next pass looks it up again.
+    pub(super) fn stays(&mut self, expired: &ExpiredTuple) {
+        if let Some((key_index, text)) = expired.lead_text() {
+            self.stayed.note(key_index, text.to_owned(), expired.range_end);
+        }
+        if !self.has_index {
+            self.stayed_here.insert(expired.tuple.clone());
+        }
+    }
+
     /// Notes why a tuple stays.
     pub(super) fn waits(
         &mut self,
@@ -103,14 +111,22 @@ impl Enforcement<'_> {
     }
 
     /// Forgets what waited, where this pass has looked up all that had expired and did not meet it. A
-    /// reading that finds expired files itself may have met it in an earlier pass: the pass after
-    /// its end looks up what stayed then.
+    /// reading that finds expired files itself may have met it in an earlier pass.
     pub(super) fn forget_unmet(&mut self) {
         if self.has_seen_all {
             let poisoned = self.waiting.forget_unmet();
             self.waiting.parts.forget_unmet(self.context.now);
             self.tell_released(poisoned);
         }
+    }
+
+    /// Forgets what waited and was not met since a reading began that has now come to its end: it has
+    /// met every file that had expired by then.
+    pub(super) fn forget_unread(&mut self, began_at: Option<UtcInstant>) {
+        let Some(began_at) = began_at else { return };
+        let poisoned = self.waiting.forget_unseen(began_at);
+        self.waiting.parts.forget_unmet(began_at);
+        self.tell_released(poisoned);
     }
 
     fn refused(&mut self, expired: &ExpiredTuple, said: &str, error: &str) {

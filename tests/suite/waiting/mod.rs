@@ -6,6 +6,7 @@ mod kept;
 mod memory;
 mod poison;
 mod told;
+mod unindexed;
 mod verified;
 mod whose_fault;
 mod words;
