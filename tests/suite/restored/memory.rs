@@ -102,9 +102,12 @@ async fn marks_that_were_noted_since_are_noted_anew() -> Result<()> {
     scene.database.restore(&backup).await?;
     scene.sweep().await?;
     assert_eq!(scene.database.text(&raw).await?.as_deref(), Some("1 none none"));
-    let due = "SELECT extract(day FROM mark_due - marked_at) FROM tailrace.spec_copy";
+    let due = format!(
+        "SELECT extract(day FROM mark_due - marked_at) FROM tailrace.spec_copy WHERE table_id = {}",
+        scene.table.table_id
+    );
     let days = crate::support::program::settings().stale_writer_window.as_secs() / 86_400;
-    assert_eq!(scene.database.text(due).await?, Some(days.to_string()));
+    assert_eq!(scene.database.text(&due).await?, Some(days.to_string()));
     Ok(())
 }
 
