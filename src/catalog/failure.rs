@@ -17,7 +17,7 @@ pub enum Failure {
     NotPermitted,
     /// 28*, 3D000, 57P0*, 08*, a broken or refused connection: no session.
     ConnectionLost,
-    /// 22*, 23*, P0* and others of [`OF_CONTENT`]: what a row holds, a constraint, a trigger that
+    /// 22*, 23*, P0* and others of `OF_CONTENT`: what a row holds, a constraint, a trigger that
     /// raises, or a damaged page. The same statement fails again, others may not.
     Content,
     /// Anything else.
