@@ -20,8 +20,9 @@
 //! its snapshot with its time. Below the floor that is the side of doubt: `undone` is told where nobody
 //! can prove the opposite.
 //!
-//! A catalog whose newest snapshot has no row is being loaded, or is damaged ([`is_whole()`]): what it lacks
-//! may come. It counts as not restored, and no pass does anything in it, nor does a commit go through.
+//! A catalog that lacks what it must have is being loaded, or is damaged ([`is_whole()`]): what it lacks may
+//! come, and no pass does anything in it. Where it is the newest snapshot that has no row, the catalog counts
+//! as not restored, and no commit goes through.
 //!
 //! What is not found: a restore after which the floor passed every fact before a pass or a drop of ours
 //! looked. Nothing in the catalog tells of it then.
