@@ -9,95 +9,11 @@ mod rights;
 mod unnoticed;
 mod upgrade;
 
-use std::time::Duration;
+use anyhow::Result;
 
-use anyhow::{Context, Result, ensure};
-use chrono::{TimeDelta, Utc};
-use tailrace::catalog::connect::close;
-use tailrace::catalog::tables::catalogs;
-use tailrace::demo::lake::{Catalog, CatalogOptions, Field, NewFile, Table};
-use tailrace::demo::standin::Expiry;
-use tailrace::explicit::call::{DropAnswer, DropBody};
-use tailrace::explicit::drop_partitions;
-use tailrace::sweep::report::TableReport;
-use tailrace::trace::{Asked, DropTrace, trace};
-
-use crate::explicit::{days, patient, raw};
-use crate::support::TestDatabase;
-use crate::support::governed::live_ids;
-use crate::support::program::days_ago;
-
-/// A lake with an hour of retention and the table `events.raw` by day, which keeps seven.
-struct Scene {
-    database: TestDatabase,
-    catalog: Catalog,
-    table: Table,
-}
+use crate::restored::Scene;
 
 impl Scene {
-    async fn new() -> Result<Self> {
-        let database = TestDatabase::new().await?;
-        let retention = Some(Duration::from_secs(3600));
-        let options = CatalogOptions { retention, ..CatalogOptions::default() };
-        let catalog = database.lake.catalog("lake", options).await?;
-        let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;
-        database.govern(&table, "at", "7d").await?;
-        Ok(Scene { database, catalog, table })
-    }
-
-    /// Appends a file of each of these ages in days, in one commit; their ids.
-    async fn append<const N: usize>(&self, ages: [i64; N]) -> Result<Vec<i64>> {
-        let files = ages.map(|age| NewFile::of([days_ago(age)]).records(10).bytes(100));
-        Ok(self.table.append(files.to_vec()).await?.file_ids)
-    }
-
-    async fn sweep(&self) -> Result<TableReport> {
-        self.database.sweep_one().await
-    }
-
-    async fn live(&self) -> Result<Vec<i64>> {
-        live_ids(&self.table).await
-    }
-
-    /// A drop by request of the day that is so old, with a fresh key.
-    async fn request(&self, age: i64) -> Result<(DropBody, DropAnswer)> {
-        let body = days([&days_ago(age)]);
-        let answer = self.ask(&body).await?;
-        Ok((body, answer))
-    }
-
-    async fn ask(&self, body: &DropBody) -> Result<DropAnswer> {
-        let mut session = self.database.tailrace().session().await?;
-        let answer = drop_partitions(&mut session, &raw(), body, "me", &patient()).await;
-        close(session).await;
-        Ok(answer?)
-    }
-
-    /// All drops, the newest first.
-    async fn drops(&self) -> Result<Vec<DropTrace>> {
-        let mut session = self.database.tailrace().read_only_session().await?;
-        let found = catalogs(&mut session).await?.pop().context("lake")?;
-        let asked = Asked { table: None, before: i64::MAX, limit: 100 };
-        let report = trace(&mut session, &found, asked).await?;
-        close(session).await;
-        Ok(report.drops)
-    }
-
-    /// Snapshot, stage and whether that is noted, of all drops, the newest first.
-    async fn stages(&self) -> Result<Vec<(i64, &'static str, bool)>> {
-        let told = |d: &DropTrace| (d.snapshot_id, d.stage.name(), d.undone_seen_at.is_some());
-        Ok(self.drops().await?.iter().map(told).collect())
-    }
-
-    /// Moves the floor to a snapshot.
-    async fn floor_to(&self, snapshot_id: i64) -> Result<Expiry> {
-        let mut expiry = Expiry::new(&self.catalog);
-        expiry.batch = snapshot_id - self.catalog.floor().await?;
-        let moved = expiry.advance_floor(Some(Utc::now() + TimeDelta::days(1))).await?;
-        ensure!(moved.to == snapshot_id, "{moved:?}");
-        Ok(expiry)
-    }
-
     /// Has all that passes and people noted so far be of a day earlier. Drops and snapshots keep their
     /// times, by which they are known.
     async fn a_day_passes(&self) -> Result<()> {
