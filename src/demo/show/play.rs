@@ -17,6 +17,7 @@ use super::scene::{
 };
 use super::screen::{busy, indented, section, text};
 use crate::catalog::connect::{Database, close};
+use crate::catalog::session::Patience;
 use crate::cli;
 use crate::config::{Config, LoadOptions};
 use crate::demo::server::{PrivateServer, ServerOptions, StopMode};
@@ -162,6 +163,7 @@ async fn set_up() -> Result<(PrivateServer, Database, Scene)> {
         options: server.url(DATABASE).parse().context("the server's own URL")?,
         schema: "public".to_owned(),
         connect_timeout: Duration::from_secs(10),
+        patience: Patience::default(),
     };
     let pool = PgPoolOptions::new().connect_lazy_with(database.options.clone());
     let objects = server.folder().join("objects");
