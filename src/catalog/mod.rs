@@ -34,7 +34,6 @@ pub mod connect;
 pub mod deadline;
 pub mod discovery;
 pub mod evidence;
-pub mod explicit_guard;
 pub mod failure;
 pub mod files;
 pub mod guard;
