@@ -109,11 +109,15 @@ pub enum DropOutcome {
     Refused(Refusal),
 }
 
+/// What is said of a commit that was cancelled for its length.
+pub const HOLD_EXCEEDED: &str =
+    "the work under the commit lock ran into drop.max_hold and was rolled back whole";
+
 /// A drop that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DropError {
     /// The work under the commit lock took longer than `max_hold`; nothing was written.
-    #[error("the work under the commit lock ran into drop.max_hold and was rolled back whole")]
+    #[error("{HOLD_EXCEEDED}")]
     HoldExceeded,
     /// The connection broke at COMMIT: the drop is whole or absent, and our history knows
     /// which ([`crate::catalog::tail::history`] by this id).

@@ -20,6 +20,7 @@ use super::round::{Ended, Round, RoundEnd, Stays};
 use super::waiting::parts::{PartOf, PartState};
 use crate::backoff::Backoff;
 use crate::catalog::tables::TableIdentity;
+use crate::drop::request::HOLD_EXCEEDED;
 use crate::instant::UtcInstant;
 use crate::policy::Policy;
 use commit::Step;
@@ -185,7 +186,7 @@ impl<'a> Work<'a> {
         let Context { pacing, budget, stop, .. } = self.context;
         let Turn::Due(due) = task.turn else { return None };
         if due >= budget.turn_ends {
-            return Some(self.out_of_time(Some(commit::HOLD_EXCEEDED.to_owned())));
+            return Some(self.out_of_time(Some(HOLD_EXCEEDED.to_owned())));
         }
         pacing.sleep(due.saturating_duration_since(pacing.now()), stop).await;
         None
@@ -206,7 +207,7 @@ impl<'a> Work<'a> {
             }
             None => {
                 line.leave(task);
-                self.fail(commit::HOLD_EXCEEDED.to_owned());
+                self.fail(HOLD_EXCEEDED.to_owned());
                 self.failures_in_a_row += 1;
             }
         }

@@ -18,10 +18,6 @@ use crate::sweep::plan::ExpiredTuple;
 use crate::sweep::report::{Outcome, milliseconds};
 use crate::sweep::round::{Ended, Round, Stays};
 
-/// What a report says of a commit that was cancelled for its length.
-pub const HOLD_EXCEEDED: &str =
-    "a statement under the commit lock ran into drop.max_hold and was rolled back whole";
-
 /// The longest pause after the commit lock was not had. The first one is about as long as
 /// the wait for it was, for whoever held the lock had it for longer than that.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
