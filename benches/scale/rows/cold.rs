@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use tailrace::demo::server::StopMode;
+use tailrace_kit::server::StopMode;
 
 use super::hold::{Days, drop_days, many_file_days, texts};
 use super::{Measured, spread};
