@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use sqlx::PgConnection;
 
 use super::partitions::Partitions;
 use super::picture::{Bar, columns, rows};
 use super::scene::{EVENTS, NAMESPACE, POLICIES, Scene, UNGOVERNED};
+use tailrace::catalog::session::Session;
 use tailrace::instant::UtcInstant;
 use tailrace::policy::Policy;
 use tailrace::window::Retention;
@@ -40,7 +40,7 @@ pub struct Gallery(Vec<Painted>);
 impl Gallery {
     /// Reads them: the governed tables in the order of their policies, then the other one.
     pub async fn read(
-        connection: &mut PgConnection,
+        connection: &mut Session,
         scene: &Scene,
         policies: &[Policy],
         now: UtcInstant,

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use sqlx::PgConnection;
 
 use super::picture::{Bar, Fate};
 use tailrace::catalog::discovery::Counts;
+use tailrace::catalog::session::Session;
 use tailrace::catalog::shape::spec_book;
 use tailrace::catalog::walk::{PIECE, Place, walk};
 use tailrace::instant::UtcInstant;
@@ -31,7 +31,7 @@ pub struct Partitions {
 impl Partitions {
     /// Reads them.
     pub async fn read(
-        connection: &mut PgConnection,
+        connection: &mut Session,
         (catalog_id, table_id): (i64, i64),
         retention: Retention,
     ) -> Result<Self> {

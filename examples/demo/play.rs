@@ -17,6 +17,7 @@ use super::scene::{
 };
 use super::screen::{busy, indented, section, text};
 use tailrace::catalog::connect::{Database, close};
+use tailrace::catalog::session::Patience;
 use tailrace::cli;
 use tailrace::config::{Config, LoadOptions};
 use tailrace::installation::migrate;
@@ -162,6 +163,7 @@ async fn set_up() -> Result<(PrivateServer, Database, Scene)> {
         options: server.url(DATABASE).parse().context("the server's own URL")?,
         schema: "public".to_owned(),
         connect_timeout: Duration::from_secs(10),
+        patience: Patience::default(),
     };
     let pool = PgPoolOptions::new().connect_lazy_with(database.options.clone());
     let objects = server.folder().join("objects");

@@ -1,6 +1,8 @@
 //! Rows that somebody else has locked.
 
-use sqlx::{Execute, Executor, PgConnection};
+use sqlx::{Execute, Executor};
+
+use super::session::Session;
 
 /// Of the tuples, the indexes of those that have a live file whose row somebody else has locked
 /// at this moment; the rows of all the others are ours until the transaction ends. Waits for
@@ -9,7 +11,7 @@ use sqlx::{Execute, Executor, PgConnection};
 /// The commit lock must be held. It costs a second write to each row, so it is for a commit
 /// that met a locked row before.
 pub async fn busy_tuples(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
     planned: &[(i64, i32)],
@@ -18,12 +20,12 @@ pub async fn busy_tuples(
 }
 
 /// Has the server parse the statement of [`busy_tuples`], as [`super::tail::prepare_write`] does.
-pub async fn prepare_busy(connection: &mut PgConnection) -> sqlx::Result<()> {
+pub async fn prepare_busy(connection: &mut Session) -> sqlx::Result<()> {
     run_or_prepare(connection, 0, 0, &[], true).await.map(|_| ())
 }
 
 async fn run_or_prepare(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
     planned: &[(i64, i32)],

@@ -1,6 +1,6 @@
 //! The commit lock, and the lease that keeps two daemons off one catalog.
 
-use sqlx::PgConnection;
+use super::session::Session;
 
 /// The server's advisory lock class for commits; 4740872 to 4740874 are its other ones.
 const COMMIT_CLASS: i64 = 4_740_871;
@@ -27,7 +27,7 @@ fn key(class: i64, catalog_id: i64) -> i64 {
 ///
 /// A statement of its own, so that no snapshot is taken before the wait: whoever reads after
 /// it under READ COMMITTED sees all that was committed before the lock was granted.
-pub async fn acquire(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
+pub async fn acquire(connection: &mut Session, catalog_id: i64) -> sqlx::Result<()> {
     sqlx::query!(
         r#"select pg_catalog.pg_advisory_xact_lock($1) as "locked!: ()""#,
         commit_key(catalog_id)
@@ -41,7 +41,7 @@ pub async fn acquire(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Re
 ///
 /// It costs one session per catalog in work: the lock ends with the session, so the session
 /// must not go back to a pool where it would keep the catalog from every other daemon.
-pub async fn try_lease(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<bool> {
+pub async fn try_lease(connection: &mut Session, catalog_id: i64) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"select pg_catalog.pg_try_advisory_lock($1) as "leased!""#,
         lease_key(catalog_id)
@@ -52,7 +52,7 @@ pub async fn try_lease(connection: &mut PgConnection, catalog_id: i64) -> sqlx::
 
 /// Gives the lease back. Without it the lease ends with the session too, but only once the
 /// server has noticed that the session is over, and whoever asks before is told that it is held.
-pub async fn release_lease(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<bool> {
+pub async fn release_lease(connection: &mut Session, catalog_id: i64) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"select pg_catalog.pg_advisory_unlock($1) as "released!""#,
         lease_key(catalog_id)

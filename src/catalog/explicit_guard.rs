@@ -1,11 +1,11 @@
 //! What an explicit drop looks at first under the commit lock.
 
-use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::discovery::{TupleOfSpec, wanted};
 use super::guard::HoldBounds;
 use super::restore::Head;
+use super::session::Session;
 
 /// The catalog and the table as they are under the commit lock, and what happened to the table
 /// since the request's `read_snapshot`.
@@ -65,7 +65,7 @@ pub struct ExplicitQuestion<'a> {
 ///
 /// A column that the server may lack is read as [`super`] says.
 pub async fn look(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     question: &ExplicitQuestion<'_>,
     bounds: HoldBounds,
 ) -> sqlx::Result<Option<ExplicitState>> {

@@ -1,10 +1,11 @@
 //! What is looked at first under the commit lock.
 
 use serde_json::Value;
-use sqlx::{Execute, Executor, PgConnection};
+use sqlx::{Execute, Executor};
 use uuid::Uuid;
 
 use super::restore::Head;
+use super::session::Session;
 
 /// The catalog, the table and its policies as they are under the commit lock.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,7 +49,7 @@ pub struct HoldBounds {
 ///
 /// Columns that the server may lack are read as [`super`] says.
 pub async fn read_under_lock(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
     head: Option<Head>,
@@ -59,13 +60,13 @@ pub async fn read_under_lock(
 
 /// Has the server parse the statement of [`read_under_lock`], as [`super::tail::prepare_write`]
 /// does. No row is locked.
-pub async fn prepare_read(connection: &mut PgConnection) -> sqlx::Result<()> {
+pub async fn prepare_read(connection: &mut Session) -> sqlx::Result<()> {
     let bounds = HoldBounds { row_lock_ms: 0, hold_ms: 0 };
     run_or_prepare(connection, 0, 0, None, bounds, true).await.map(|_| ())
 }
 
 async fn run_or_prepare(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
     head: Option<Head>,

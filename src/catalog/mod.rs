@@ -47,6 +47,7 @@ pub mod receipts;
 pub mod removals;
 pub mod restore;
 pub mod sample;
+pub mod session;
 pub mod shape;
 pub mod tables;
 pub mod tail;

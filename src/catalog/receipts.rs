@@ -1,13 +1,14 @@
 //! The receipts of explicit drops (`tailrace.drop_receipt`), and whether the server has used a key.
 
 use sqlx::types::Json;
-use sqlx::{AssertSqlSafe, Execute, Executor, PgConnection};
+use sqlx::{AssertSqlSafe, Execute, Executor};
 use uuid::Uuid;
 
 use super::discovery::{Counts, TupleOfSpec};
 use super::history::PartitionRow;
 use super::inventory::owners::server_has_table;
 use super::restore::{compared_after, restored, undone};
+use super::session::Session;
 
 /// A tuple as it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -69,7 +70,7 @@ pub struct NewReceipt<'a> {
 /// them: all that tells of it then is its snapshot, and where the catalog was restored to before that, it
 /// is undone.
 pub async fn find(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     idempotency_key: Uuid,
 ) -> sqlx::Result<Option<ReceiptRow>> {
@@ -107,7 +108,7 @@ pub async fn find(
 }
 
 async fn is_undone(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     drop_id: Option<Uuid>,
     snapshot_id: i64,
@@ -125,12 +126,12 @@ async fn is_undone(
 /// Writes a receipt, in the transaction of its drop and under the commit lock. What the drop gave
 /// is taken from its history row by the database: however many tuples, nothing large passes
 /// through the client while it holds the lock.
-pub async fn write(connection: &mut PgConnection, new: &NewReceipt<'_>) -> sqlx::Result<()> {
+pub async fn write(connection: &mut Session, new: &NewReceipt<'_>) -> sqlx::Result<()> {
     write_or_prepare(connection, new, false).await
 }
 
 /// Has the server parse the statement of [`write()`], as [`super::tail::prepare_write`] does.
-pub async fn prepare_write(connection: &mut PgConnection) -> sqlx::Result<()> {
+pub async fn prepare_write(connection: &mut Session) -> sqlx::Result<()> {
     let nothing = NewReceipt {
         catalog_id: 0,
         idempotency_key: Uuid::nil(),
@@ -145,7 +146,7 @@ pub async fn prepare_write(connection: &mut PgConnection) -> sqlx::Result<()> {
 }
 
 async fn write_or_prepare(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     new: &NewReceipt<'_>,
     only_prepare: bool,
 ) -> sqlx::Result<()> {
@@ -179,7 +180,7 @@ async fn write_or_prepare(
 /// Whether a commit of the server's own has used the key. Such receipts are purged after 7 days, so
 /// that "no" proves nothing; and servers before V7 have none.
 pub async fn used_by_server(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     idempotency_key: Uuid,
 ) -> sqlx::Result<bool> {
@@ -201,7 +202,7 @@ pub async fn used_by_server(
 /// again. After a refused clock the age counts from when it was accepted again: a receipt of a clock that
 /// was behind looks older than it is, and its key must still be answered.
 pub async fn purge(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     keep: std::time::Duration,
     but: &[i64],
     limit: i64,

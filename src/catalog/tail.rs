@@ -1,11 +1,12 @@
 //! The commit tail of a partition drop: the writes of the contract ("The commit tail"), and
 //! nothing else, in one statement under the commit lock.
 
-use sqlx::{Execute, Executor, PgConnection};
+use sqlx::{Execute, Executor};
 use uuid::Uuid;
 
 use super::discovery::{Counts, TupleOfSpec, wanted};
 pub use super::history::{HistoryRow, history};
+use super::session::Session;
 use super::vectors::PlannedVector;
 use crate::instant::UtcInstant;
 use crate::window::evidence::BoundUnits;
@@ -118,7 +119,7 @@ pub struct Written {
 /// is looked up in one object of all the wanted ones, the file of a new vector in the ordered list
 /// of the planned ones, by halving.
 pub async fn write_drop(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     write: &DropWrite<'_>,
 ) -> sqlx::Result<Option<Written>> {
     run_or_prepare(connection, write, false).await
@@ -126,7 +127,7 @@ pub async fn write_drop(
 
 /// Has the server parse the statement of [`write_drop`], so that the first write of a session is
 /// one round trip under the lock and not two. Asks for nothing where that was done before.
-pub async fn prepare_write(connection: &mut PgConnection) -> sqlx::Result<()> {
+pub async fn prepare_write(connection: &mut Session) -> sqlx::Result<()> {
     let nothing = DropWrite {
         catalog_id: 0,
         table_id: 0,
@@ -150,7 +151,7 @@ pub async fn prepare_write(connection: &mut PgConnection) -> sqlx::Result<()> {
 }
 
 async fn run_or_prepare(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     write: &DropWrite<'_>,
     only_prepare: bool,
 ) -> sqlx::Result<Option<Written>> {

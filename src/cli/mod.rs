@@ -28,6 +28,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::catalog::connect::Database;
 use crate::catalog::failure::in_words;
+use crate::catalog::session::Patience;
 use crate::config::{Config, LoadOptions};
 use crate::policy::field::FieldError;
 use crate::policy::keep::KeepError;
@@ -221,5 +222,6 @@ fn database(config: &Config) -> anyhow::Result<Database> {
         options: config.connect_options()?,
         schema: config.database.schema.as_str().to_owned(),
         connect_timeout: config.database.connect_timeout.get(),
+        patience: Patience::default(),
     })
 }

@@ -14,18 +14,17 @@
 //!   `idle_in_transaction_session_timeout` where the client is only stopped. If we die at COMMIT,
 //!   the row of our history, written in the same transaction, tells which.
 
-use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::hold::{HeldLock, Times, bounds, longest_work};
+use super::hold::{HeldLock, Times, bounds};
 use super::plan::{Asked, Plan};
 use super::request::{Attempt, DropError, DropOutcome, DropRequest, Limits, Receipt, Refusal};
 use crate::catalog::busy::busy_tuples;
-use crate::catalog::deadline::within;
 use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::failure::Failure;
 use crate::catalog::guard::{UnderLock, read_under_lock};
 use crate::catalog::history::{HistoryRow, history};
+use crate::catalog::session::Session;
 use crate::catalog::tail::{DropWrite, Written, write_drop};
 
 /// How often a drop that met a locked row looks which tuples are busy and goes on without them.
@@ -39,7 +38,7 @@ const TRIES_PAST_BUSY_ROWS: usize = 3;
 /// A tuple with a row that somebody else has locked is left out (`busy`); the others go. The session
 /// must not be in a transaction.
 pub async fn drop_tuples(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     request: &DropRequest<'_>,
     limits: &Limits,
 ) -> Attempt {
@@ -49,7 +48,7 @@ pub async fn drop_tuples(
 /// As [`drop_tuples`], but reads no page for the sake of the write: only to measure what that is
 /// good for.
 pub async fn drop_tuples_unwarmed(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     request: &DropRequest<'_>,
     limits: &Limits,
 ) -> Attempt {
@@ -57,7 +56,7 @@ pub async fn drop_tuples_unwarmed(
 }
 
 async fn attempt(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     request: &DropRequest<'_>,
     limits: &Limits,
     is_warmed: bool,
@@ -76,7 +75,7 @@ enum Tried {
 }
 
 async fn try_past_busy_rows(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     request: &DropRequest<'_>,
     limits: &Limits,
     is_warmed: bool,
@@ -114,7 +113,7 @@ async fn try_past_busy_rows(
 }
 
 async fn try_once(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     request: &DropRequest<'_>,
     limits: &Limits,
     plan: &Plan,
@@ -124,8 +123,7 @@ async fn try_once(
 ) -> Result<Tried, DropError> {
     let held = HeldLock::take(connection, request.table.catalog_id, limits, times).await?;
     let Some(mut held) = held else { return Ok(Tried::Refused(Refusal::LockNotHad)) };
-    let work = under_lock(held.connection(), request, limits, plan, drop_id, busy_first);
-    match within(longest_work(limits), work).await {
+    match under_lock(held.connection(), request, limits, plan, drop_id, busy_first).await {
         Ok(Tried::Written(written, busy)) => match held.commit(times).await {
             Ok(()) => Ok(Tried::Written(written, busy)),
             // A deferred constraint or trigger refused it: the server has answered.
@@ -144,7 +142,7 @@ async fn try_once(
 /// All that happens between grant and COMMIT: the guards in one round trip, then the write in
 /// another; after a first meeting with locked rows, one between them that finds out whose.
 async fn under_lock(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     request: &DropRequest<'_>,
     limits: &Limits,
     plan: &Plan,
@@ -239,7 +237,7 @@ fn hold_error(error: sqlx::Error) -> DropError {
 /// What each tuple gave, in the request's order; `None` if the connection broke after COMMIT,
 /// which takes nothing back.
 async fn read_history(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     drop_id: Uuid,
     tuples: &[TupleOfSpec],
 ) -> Option<Vec<Counts>> {

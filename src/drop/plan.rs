@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use sqlx::PgConnection;
-
 use super::request::{DropRequest, Late, LateRule};
 use super::warm::warm;
 use crate::catalog::busy::prepare_busy;
@@ -13,6 +11,7 @@ use crate::catalog::evidence::{PIECE, evidence_of};
 use crate::catalog::files::files_of;
 use crate::catalog::guard::prepare_read;
 use crate::catalog::restore::{Outset, outset};
+use crate::catalog::session::Session;
 use crate::catalog::tail::prepare_write;
 use crate::catalog::vectors::{PlannedVector, live_vectors};
 
@@ -34,7 +33,7 @@ impl Plan {
     /// `with_vector` are the files that may have a
     /// vector; one that is registered from here on has an id at or above the counter.
     pub async fn of_files(
-        connection: &mut PgConnection,
+        connection: &mut Session,
         catalog_id: i64,
         mut files: Vec<(i64, i32)>,
         with_vector: &[(i64, i32)],
@@ -51,14 +50,14 @@ impl Plan {
     }
 
     /// Has the pages that the write will touch in the server's memory, as [`warm`] says.
-    pub async fn warm(&self, connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
+    pub async fn warm(&self, connection: &mut Session, catalog_id: i64) -> sqlx::Result<()> {
         warm(connection, catalog_id, &self.files, &self.vectors).await.map(|_| ())
     }
 
     /// Finds what a request is about, without any lock, and has every statement parsed that is sent
     /// under it; `None` if the catalog is gone.
     pub async fn of_request(
-        connection: &mut PgConnection,
+        connection: &mut Session,
         request: &DropRequest<'_>,
         busy_first: bool,
     ) -> sqlx::Result<Option<Self>> {
@@ -94,7 +93,7 @@ impl Plan {
 
 /// Those of the files beside `request.found` that its rule lets go, by their own keys.
 async fn examined(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     request: &DropRequest<'_>,
     mut newer: Vec<(i64, i32)>,
 ) -> sqlx::Result<Vec<(i64, i32)>> {

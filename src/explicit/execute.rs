@@ -11,7 +11,6 @@ mod guards;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::problem::Problem;
@@ -22,6 +21,7 @@ use crate::catalog::failure::{Failure, with_row};
 use crate::catalog::files::{Search, count_files, count_live, visit};
 use crate::catalog::receipts::{self, NewReceipt, ReceiptRow, RequestedTuple};
 use crate::catalog::restore::outset;
+use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
 use crate::catalog::tail::{DropWrite, Written, prepare_write, write_drop};
 use crate::drop::DropError;
@@ -103,7 +103,7 @@ enum UnderLock {
 
 impl Execution<'_> {
     /// Counts what would go, with the guards as they are at this moment. No lock is taken.
-    pub async fn dry_run(&self, connection: &mut PgConnection) -> Result<Found, Problem> {
+    pub async fn dry_run(&self, connection: &mut Session) -> Result<Found, Problem> {
         let state = look(connection, &self.question(None), bounds(&self.bounds.limits))
             .await
             .map_err(internal)?;
@@ -116,7 +116,7 @@ impl Execution<'_> {
     }
 
     /// Carries the request out.
-    pub async fn run(&self, connection: &mut PgConnection) -> Result<Done, Problem> {
+    pub async fn run(&self, connection: &mut Session) -> Result<Done, Problem> {
         let catalog_id = self.identity.catalog_id;
         if let Some(key) = self.idempotency_key
             && receipts::used_by_server(connection, catalog_id, key).await.map_err(internal)?
@@ -154,7 +154,7 @@ impl Execution<'_> {
 
     /// Finds the files without any lock. Too many of them are counted and refused here, before any
     /// writer has to wait for us.
-    async fn plan(&self, connection: &mut PgConnection) -> Result<Plan, Problem> {
+    async fn plan(&self, connection: &mut Session) -> Result<Plan, Problem> {
         let TableIdentity { catalog_id, table_id, .. } = *self.identity;
         // Read first: see `Plan::outset`.
         let outset = outset(connection, catalog_id)
@@ -191,7 +191,7 @@ impl Execution<'_> {
     /// Takes the commit lock, works under it, commits or rolls back.
     async fn locked(
         &self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
         plan: &Plan,
         drop_id: Uuid,
     ) -> Result<UnderLock, Problem> {
@@ -221,7 +221,7 @@ impl Execution<'_> {
     /// receipt.
     async fn under_lock(
         &self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
         plan: &Plan,
         drop_id: Uuid,
     ) -> Result<UnderLock, Problem> {
@@ -281,10 +281,7 @@ impl Execution<'_> {
         Ok(UnderLock::Written { written, head: state.head, schema_version })
     }
 
-    async fn count(
-        &self,
-        connection: &mut PgConnection,
-    ) -> Result<Vec<(TupleOfSpec, Counts)>, Problem> {
+    async fn count(&self, connection: &mut Session) -> Result<Vec<(TupleOfSpec, Counts)>, Problem> {
         let Selection::Tuples { tuples, lead } = self.selection else { return Ok(Vec::new()) };
         let TableIdentity { catalog_id, table_id, .. } = *self.identity;
         let search = Search { catalog_id, table_id, tuples, lead, from_id: 0 };
@@ -297,7 +294,7 @@ impl Execution<'_> {
             .collect())
     }
 
-    async fn receipt(&self, connection: &mut PgConnection) -> Result<ReceiptRow, Problem> {
+    async fn receipt(&self, connection: &mut Session) -> Result<ReceiptRow, Problem> {
         let key = self.idempotency_key.ok_or(Problem::Internal)?;
         receipts::find(connection, self.identity.catalog_id, key)
             .await

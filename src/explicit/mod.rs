@@ -12,7 +12,6 @@ pub mod object;
 pub mod problem;
 pub mod validate;
 
-use sqlx::PgConnection;
 use uuid::Uuid;
 
 use call::{DropAnswer, DropBody, PartitionAnswer, TableRef, TruncateAnswer, TruncateBody};
@@ -22,6 +21,7 @@ use problem::Problem;
 use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::failure::Failure;
 use crate::catalog::receipts::{self, ReceiptRow, RequestedTuple};
+use crate::catalog::session::Session;
 use crate::catalog::shape::{spec_book, table_shape};
 use crate::catalog::tables::{TableIdentity, catalogs, find_live_table};
 use crate::config::Config;
@@ -58,7 +58,7 @@ impl Bounds {
 /// run leaves a receipt. `author` is the snapshot's if the body has none. The session must not be
 /// in a transaction.
 pub async fn drop_partitions(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableRef,
     body: &DropBody,
     author: &str,
@@ -131,7 +131,7 @@ pub async fn drop_partitions(
 /// Drops all files of a table in one commit, every spec's and unpartitioned ones, with the server's
 /// pair of changes and its bump of the schema version. An empty table makes no snapshot.
 pub async fn truncate(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableRef,
     expected_table_uuid: Option<Uuid>,
     body: &TruncateBody,
@@ -249,7 +249,7 @@ fn answer(
     }
 }
 
-async fn catalog_id(connection: &mut PgConnection, table: &TableRef) -> Result<i64, Problem> {
+async fn catalog_id(connection: &mut Session, table: &TableRef) -> Result<i64, Problem> {
     let all = catalogs(connection).await.map_err(internal)?;
     all.iter()
         .find(|catalog| catalog.name == table.catalog)
@@ -258,7 +258,7 @@ async fn catalog_id(connection: &mut PgConnection, table: &TableRef) -> Result<i
 }
 
 async fn live_table(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table: &TableRef,
 ) -> Result<TableIdentity, Problem> {

@@ -5,9 +5,10 @@ use std::ops::ControlFlow;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, PgConnection, Row};
+use sqlx::{AssertSqlSafe, Row};
 use tailrace::catalog::discovery::{Counts, TupleOfSpec};
 use tailrace::catalog::files::{Search, count_files, files_of, visit};
+use tailrace::catalog::session::Session;
 use tailrace::catalog::tables::TableIdentity;
 use tailrace::window::StoredTuple;
 use tailrace_kit::lake::{Field, NewFile};
@@ -17,7 +18,7 @@ use super::{Scene, days_of, file};
 use crate::explicit::wire::Wire;
 
 async fn found(
-    session: &mut PgConnection,
+    session: &mut Session,
     table: &TableIdentity,
     (tuples, lead): (&[TupleOfSpec], &[usize]),
     from_id: i64,

@@ -24,7 +24,7 @@ pub mod wire;
 use std::time::Duration;
 
 use anyhow::Result;
-use sqlx::PgConnection;
+use tailrace::catalog::session::Session;
 use tailrace::explicit::call::{
     DropAnswer, DropBody, PartitionItem, TableRef, TruncateAnswer, TruncateBody,
 };
@@ -62,7 +62,7 @@ impl Scene {
     }
 
     /// A session of ours.
-    pub async fn session(&self) -> Result<PgConnection> {
+    pub async fn session(&self) -> Result<Session> {
         self.database.tailrace().session().await
     }
 

@@ -1,7 +1,7 @@
 //! How long the commit lock is held, in round trips.
 
 use anyhow::Result;
-use sqlx::PgConnection;
+use tailrace::catalog::session::Session;
 use tailrace::explicit::call::{DropBody, TruncateBody};
 use tailrace::explicit::{drop_partitions, truncate};
 
@@ -25,7 +25,7 @@ fn under_lock(wire: &Wire) -> Vec<String> {
 
 const FOUR: [&str; 4] = ["select c.last_snapshot_id", "with numbers", "insert into", "COMMIT"];
 
-async fn drop_one(session: &mut PgConnection, body: &DropBody) -> Result<i64> {
+async fn drop_one(session: &mut Session, body: &DropBody) -> Result<i64> {
     Ok(drop_partitions(session, &raw(), body, "me", &patient()).await?.files_ended)
 }
 
