@@ -5,10 +5,10 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use tailrace_kit::server::PrivateServer;
 
 use super::scene::{CATALOG, NAMESPACE, UNGOVERNED};
 use super::screen;
-use tailrace_kit::server::PrivateServer;
 
 /// The database of the demo.
 pub const DATABASE: &str = "demo";

@@ -4,18 +4,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use sqlx::postgres::PgPoolOptions;
-use tokio_util::sync::CancellationToken;
-
-use super::checks::Checks;
-use super::findings::{Findings, check};
-use super::gallery::Gallery;
-use super::invitation::DATABASE;
-use super::picture::LEGEND;
-use super::removal::{self, Sight, follow};
-use super::scene::{
-    CATALOG, DAYS, NAMESPACE, POLICIES, SPEC_CHANGE, Scene, UNGOVERNED, UNGOVERNED_DAYS,
-};
-use super::screen::{busy, indented, section, text};
 use tailrace::catalog::connect::{Database, close};
 use tailrace::catalog::session::Patience;
 use tailrace::cli;
@@ -29,6 +17,18 @@ use tailrace::sweep::planning::plan_all;
 use tailrace::sweep::{Scope, Settings, run_pass};
 use tailrace::transform::TimeTransform;
 use tailrace_kit::server::{PrivateServer, ServerOptions, StopMode};
+use tokio_util::sync::CancellationToken;
+
+use super::checks::Checks;
+use super::findings::{Findings, check};
+use super::gallery::Gallery;
+use super::invitation::DATABASE;
+use super::picture::LEGEND;
+use super::removal::{self, Sight, follow};
+use super::scene::{
+    CATALOG, DAYS, NAMESPACE, POLICIES, SPEC_CHANGE, Scene, UNGOVERNED, UNGOVERNED_DAYS,
+};
+use super::screen::{busy, indented, section, text};
 
 /// Who sets the demo's policies.
 const DEMO: &str = "tailrace demo";
