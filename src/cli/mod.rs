@@ -7,15 +7,18 @@ mod doctor;
 mod drop;
 mod health;
 mod migrate;
-pub(crate) mod plan;
+mod plan;
 mod policy;
 mod progress;
 mod run;
 mod spec;
-pub(crate) mod sweep;
-pub(crate) mod text;
+mod sweep;
+pub mod text;
 mod trace;
 mod verify;
+
+pub use plan::text as plan_text;
+pub use sweep::text as sweep_text;
 
 use std::io;
 use std::path::PathBuf;
@@ -93,15 +96,6 @@ enum Command {
     Health,
     /// Print the configuration in force, secrets masked.
     Config,
-    /// Show all of it on a lake of its own: a private throwaway Postgres, tables, policies, a pass.
-    Demo(DemoArgs),
-}
-
-#[derive(Debug, clap::Args)]
-struct DemoArgs {
-    /// Leave the lake running at the end, and say how to connect and what to try.
-    #[arg(long)]
-    keep: bool,
 }
 
 /// How a result is shown.
@@ -158,9 +152,6 @@ fn table_name(text: &str) -> Result<TableName, String> {
 
 /// Runs a command line to its exit code.
 pub async fn run(cli: Cli) -> ExitCode {
-    if let Command::Demo(args) = &cli.command {
-        return finish(crate::demo::show::run(args.keep).await.map(|()| DONE));
-    }
     let config = match Config::load(&LoadOptions::from_process(cli.config)) {
         Ok(config) => config,
         Err(error) => {
@@ -198,7 +189,6 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Migrate => migrate::run(&config).await,
         Command::Health => health::run(&config),
         Command::Config => config::run(&config),
-        Command::Demo(_) => Ok(DONE),
     })
 }
 

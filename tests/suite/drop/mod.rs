@@ -11,9 +11,9 @@ use anyhow::{Context, Result, bail};
 use tailrace::catalog::discovery::TupleOfSpec;
 use tailrace::catalog::session::Session;
 use tailrace::catalog::tables::TableIdentity;
-use tailrace::demo::lake::{Catalog, Field, NewFile, Table};
 use tailrace::drop::{DropOutcome, DropRequest, Receipt, drop_tuples};
 use tailrace::window::StoredTuple;
+use tailrace_kit::lake::{Catalog, Field, NewFile, Table};
 
 use crate::explicit::patient;
 use crate::explicit::wire::Wire;

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile, Table};
-use tailrace::demo::standin::HeldFiles;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile, Table};
+use tailrace_kit::standin::HeldFiles;
 
 use super::one_by_one;
 use crate::support::TestDatabase;
