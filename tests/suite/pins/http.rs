@@ -1,0 +1,355 @@
+//! Every route with its statuses, and what it answers; the log lines of the daemon; its metrics; and the
+//! document that describes the interface. (The bytes of every problem are tested in `src/http/tests.rs` and
+//! `http/errors.rs`, that document and routes agree in `src/http/tests/document.rs`.)
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use tailrace::demo::lake::NewFile;
+use tokio::io::AsyncWriteExt;
+
+use super::golden;
+use super::lake::{ENV, Lake};
+use super::told::Told;
+use crate::http::address;
+use crate::http::client::{Answer, Client};
+use crate::http::tokens::line;
+use crate::support::gate::Gate;
+use crate::support::process::Running;
+use crate::support::program::days_ago;
+use crate::support::wait::until;
+
+const TABLE: &str = "/catalogs/lake/namespaces/events/tables/raw";
+const PASS: &str = "/catalogs/lake/maintenance/partition-retention";
+const KEY: &str = "11111111-2222-4333-8444-555555555555";
+
+struct Daemon {
+    lake: Lake,
+    daemon: Running,
+    client: Client,
+    routes: Told,
+}
+
+impl Daemon {
+    /// Each token may all; bodies, drops and locks are waited for only briefly.
+    async fn new(tokens: &std::path::Path) -> Result<Self> {
+        let lake = Lake::new().await?;
+        let file = tokens.display().to_string();
+        let env = [
+            ("TAILRACE__SCHEDULE__EVERY", "1d"),
+            ("TAILRACE__HTTP__TOKENS_FILE", &*file),
+            ("TAILRACE__HTTP__BODY_TIMEOUT", "1s"),
+            ("TAILRACE__DROP__LOCK_TIMEOUT", "500ms"),
+            ("TAILRACE__LOG__FILTER", "tailrace=debug"),
+        ];
+        let mut daemon = lake.database.start(&["run"], &[&ENV[..], &env].concat())?;
+        let address = address(&mut daemon).await?;
+        daemon.event("pass_finished", 1).await?;
+        daemon.event("shield_renewed", 1).await?;
+        let client = Client { address, headers: Vec::new() }.token("act");
+        Ok(Daemon { lake, daemon, client, routes: Told::default() })
+    }
+
+    async fn ask(&mut self, case: &str, method: &str, path: &str, body: &str) -> Result<Answer> {
+        let client = self.client.with("content-type", "application/json");
+        let answer = client.send(method, path, body.as_bytes()).await?;
+        self.note(case, method, path, &answer)?;
+        Ok(answer)
+    }
+
+    async fn get(&mut self, case: &str, path: &str) -> Result<Answer> {
+        self.ask(case, "GET", path, "").await
+    }
+
+    /// Notes an answer under the route and, of one that is no error, its shape.
+    fn note(&mut self, case: &str, method: &str, path: &str, answer: &Answer) -> Result<()> {
+        let route = format!("{method} {}", template(path));
+        let kind = answer.header("content-type").unwrap_or("-").to_owned();
+        let again = if answer.header("retry-after").is_some() { ", retry-after" } else { "" };
+        let json = if kind == "application/json" { answer.json()? } else { Value::Null };
+        let code = json["error"].as_str().map(|code| format!(" {code}")).unwrap_or_default();
+        self.routes.line(&route, format!("{}{code}: {case} ({kind}{again})", answer.status));
+        if answer.status >= 400 {
+            self.routes.value("errors", &json);
+        } else if json != Value::Null && path != "/openapi.json" {
+            self.routes.value(&route, &json);
+        }
+        Ok(())
+    }
+}
+
+/// The path as the document has it.
+fn template(path: &str) -> String {
+    let path = path.split('?').next().unwrap_or_default();
+    let mut parts: Vec<&str> = path.split('/').collect();
+    for at in 1..parts.len() {
+        parts[at] = match parts[at - 1] {
+            "catalogs" => "{catalog}",
+            "namespaces" => "{namespace}",
+            "tables" => "{table}",
+            "partition-retention" if parts.get(at - 2) == Some(&"maintenance") => match parts[at] {
+                "verify" => "verify",
+                _ => "{id}",
+            },
+            _ => parts[at],
+        };
+    }
+    parts.join("/")
+}
+
+fn drop_body(rest: &str) -> String {
+    let day = days_ago(1);
+    format!(
+        r#"{{"idempotency_key": "{KEY}", "partitions": [{{"partition_values": ["7", "{day}"]}}]{rest}}}"#
+    )
+}
+
+#[tokio::test]
+async fn routes_answer_with_these_statuses_and_fields() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let tokens = folder.path().join("tokens");
+    std::fs::write(&tokens, line("etl", "operator", "act") + &line("eyes", "reader", "look"))?;
+    let mut daemon = Daemon::new(&tokens).await?;
+    probes(&mut daemon).await?;
+    policies(&mut daemon).await?;
+    passes(&mut daemon).await?;
+    let from = daemon.lake.catalog.head().await?;
+    drops(&mut daemon).await?;
+    changes(&mut daemon, from).await?;
+    refused_everywhere(&mut daemon).await?;
+    metrics(&daemon).await?;
+    not_fit(&mut daemon).await?;
+    golden::holds("http.txt", &daemon.routes.text());
+    daemon.daemon.signal("TERM").await?;
+    let ended = daemon.daemon.end().await?;
+    let mut log = Told::default();
+    ended.log.iter().for_each(|line| log.log(line));
+    golden::holds("http-log.txt", &log.text());
+    Ok(())
+}
+
+async fn probes(daemon: &mut Daemon) -> Result<()> {
+    for path in ["/livez", "/healthz", "/metrics"] {
+        daemon.get("at any time", path).await?;
+    }
+    let document = daemon.get("at any time", "/openapi.json").await?;
+    let mut document: Value = document.json()?;
+    document["info"]["version"] = "that of the program".into();
+    without_prose(&mut document);
+    golden::holds("openapi.json", &(serde_json::to_string_pretty(&document)? + "\n"));
+    Ok(())
+}
+
+/// Takes away what is for people: it may change.
+fn without_prose(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            // A field of this name of a schema is described by an object.
+            fields.retain(|key, value| {
+                !(matches!(key.as_str(), "description" | "summary") && value.is_string())
+            });
+            fields.values_mut().for_each(without_prose);
+        }
+        Value::Array(values) => values.iter_mut().for_each(without_prose),
+        _ => {}
+    }
+}
+
+async fn policies(daemon: &mut Daemon) -> Result<()> {
+    let of = |table: &str| format!("{}{table}/partition-retention", TABLE.trim_end_matches("raw"));
+    let policy = of("raw");
+    daemon.get("that is stored", &policy).await?;
+    daemon.get("that is a property", &of("property")).await?;
+    daemon.get("that is not followed", &of("broken")).await?;
+    daemon.get("of no table", &of("nothing")).await?;
+    let body = |keep: &str| format!(r#"{{"field": "day(at)", "keep": "{keep}", "fence": true}}"#);
+    daemon.ask("for good", "PUT", &policy, &body("7d")).await?;
+    daemon.ask("of no JSON", "PUT", &policy, "{").await?;
+    daemon.ask("of a wrong keep", "PUT", &policy, &body("7 months")).await?;
+    daemon.ask("of no table", "PUT", &of("nothing"), &body("7d")).await?;
+    daemon.ask("of one", "DELETE", &of("paused"), "").await?;
+    daemon.ask("of none", "DELETE", &of("paused"), "").await?;
+    daemon.ask("of a table that is gone", "DELETE", &of("gone"), "").await?;
+    daemon.ask("of a stored one", "PUT", &of("property"), &body("7d")).await?;
+    daemon.ask("where a property takes over", "DELETE", &of("property"), "").await?;
+    let anyway = of("property") + "?accept_property=true";
+    daemon.ask("where a property may take over", "DELETE", &anyway, "").await?;
+    daemon.get("now", &(policy.clone() + "/plan")).await?;
+    daemon.get("of another time", &(policy.clone() + "/plan?at=2026-09-17T00:00:00Z")).await?;
+    daemon.get("of no time", &(policy.clone() + "/plan?at=x")).await?;
+    daemon.get("without a policy", &(of("paused") + "/plan")).await?;
+    daemon.get("of a policy that is not followed", &(of("broken") + "/plan")).await?;
+    Ok(())
+}
+
+async fn passes(daemon: &mut Daemon) -> Result<()> {
+    // One that waits for the commit lock, so that there is another beside it.
+    daemon.lake.raw.append(vec![NewFile::of(["7", &days_ago(9)])]).await?;
+    let gate = Gate::shut(&daemon.lake.catalog).await?;
+    let started = daemon.ask("for good", "POST", PASS, "").await?.json()?;
+    daemon.ask("while one runs", "POST", PASS, "").await?;
+    let path = format!("{PASS}/{}", started["id"].as_str().context("an id")?);
+    daemon.get("that runs", &path).await?;
+    gate.open().await?;
+    let (client, at) = (daemon.client.clone(), path.clone());
+    until("the pass ends", async || Ok(client.get(&at).await?.json()?["state"] != "running"))
+        .await?;
+    daemon.get("that has ended", &path).await?;
+    daemon.get("that nobody knows", &format!("{PASS}/{KEY}")).await?;
+    daemon.get("of no id", &format!("{PASS}/7")).await?;
+    let sea = PASS.replace("lake", "sea");
+    daemon.ask("over no catalog", "POST", &sea, "").await?;
+    daemon.ask("over all", "POST", &format!("{PASS}/verify"), "").await?;
+    daemon.ask("of one table", "POST", &format!("{PASS}/verify?table=events.raw"), "").await?;
+    daemon.ask("of no table", "POST", &format!("{PASS}/verify?table=raw"), "").await?;
+    daemon.ask("over no catalog", "POST", &format!("{sea}/verify"), "").await?;
+    Ok(())
+}
+
+async fn drops(daemon: &mut Daemon) -> Result<()> {
+    let drop = format!("{TABLE}/partitions/drop");
+    daemon.ask("a rehearsal", "POST", &drop, &drop_body(r#", "dry_run": true"#)).await?;
+    let gate = Gate::shut(&daemon.lake.catalog).await?;
+    daemon.ask("without the commit lock", "POST", &drop, &drop_body("")).await?;
+    gate.open().await?;
+    daemon.ask("for good", "POST", &drop, &drop_body("")).await?;
+    daemon.ask("again", "POST", &drop, &drop_body("")).await?;
+    daemon
+        .ask("another one by the same key", "POST", &drop, &drop_body(r#", "fence": true"#))
+        .await?;
+    daemon.ask("of no JSON", "POST", &drop, "{").await?;
+    let other =
+        drop_body(&format!(r#", "expected_table_uuid": "{KEY}""#)).replace("-5555", "-6666");
+    daemon.ask("of another incarnation", "POST", &drop, &other).await?;
+    let read = drop_body(r#", "read_snapshot": 1"#).replace("-5555", "-6666");
+    daemon.ask("of a table that was altered since", "POST", &drop, &read).await?;
+    let gone = drop.replace("raw", "nothing");
+    daemon.ask("of no table", "POST", &gone, &drop_body("").replace("-5555", "-6666")).await?;
+    let refused = format!(
+        r#"{{"idempotency_key": "{KEY}", "partitions": [{{"partition_values": ["18000"]}}]}}"#
+    )
+    .replace("-5555", "-7777");
+    daemon
+        .ask("that the database refuses", "POST", &drop.replace("raw", "refused"), &refused)
+        .await?;
+    daemon.get("of the table", &format!("{TABLE}/partition-retention/drops")).await?;
+    daemon.get("one at a time", &format!("{TABLE}/partition-retention/drops?limit=1")).await?;
+    daemon.get("too many", &format!("{TABLE}/partition-retention/drops?limit=0")).await?;
+    let sea = TABLE.replace("lake", "sea");
+    daemon.get("of no catalog", &format!("{sea}/partition-retention/drops")).await?;
+    let truncate = format!("{}large/truncate", TABLE.trim_end_matches("raw"));
+    daemon.ask("for good", "POST", &truncate, "").await?;
+    daemon
+        .ask(
+            "by a key",
+            "POST",
+            &truncate,
+            &format!(r#"{{"idempotency_key": "{KEY}"}}"#).replace("-5555", "-8888"),
+        )
+        .await?;
+    let other = format!("{truncate}?expected_table_uuid={KEY}");
+    daemon.ask("of another incarnation", "POST", &other, "").await?;
+    daemon.ask("of no table", "POST", &truncate.replace("large", "nothing"), "").await?;
+    daemon.ask("of no JSON", "POST", &truncate, "{").await?;
+    Ok(())
+}
+
+/// After the drops, from the snapshot before them on.
+async fn changes(daemon: &mut Daemon, from: i64) -> Result<()> {
+    let ids = daemon.lake.raw.append(vec![NewFile::of(["7", &days_ago(0)])]).await?.file_ids;
+    daemon.lake.raw.register_vector(ids[0], 3, None).await?;
+    let changes = format!("{TABLE}/changes");
+    let window = format!("{changes}?from_snapshot={from}&ended_files=true");
+    let first = daemon.get("the first page", &format!("{window}&limit=1")).await?.json()?;
+    let cursor = first["next_cursor"].as_str().context("a cursor")?;
+    daemon.get("a later page", &format!("{window}&limit=100&cursor={cursor}")).await?;
+    daemon.get("of no window", &changes).await?;
+    daemon.get("of a wrong cursor", &format!("{window}&limit=1&cursor=x")).await?;
+    daemon.get("of the future", &format!("{changes}?from_snapshot=1000000&limit=1")).await?;
+    daemon.get("from before the table", &format!("{changes}?from_snapshot=0&limit=100")).await?;
+    daemon.lake.database.sql("UPDATE hog_catalog SET earliest_snapshot_id = 2").await?;
+    daemon.get("from below the floor", &format!("{changes}?from_snapshot=1&limit=1")).await?;
+    daemon
+        .get("of no table", &format!("{}?from_snapshot=2", changes.replace("raw", "nothing")))
+        .await?;
+    Ok(())
+}
+
+async fn refused_everywhere(daemon: &mut Daemon) -> Result<()> {
+    let policy = format!("{TABLE}/partition-retention");
+    let operator = daemon.client.clone();
+    daemon.client.headers.clear();
+    daemon.get("without a token", &policy).await?;
+    daemon.client = daemon.client.token("look");
+    daemon.ask("by a reader", "POST", PASS, "").await?;
+    daemon.client = operator;
+    daemon.get("no path", "/nowhere").await?;
+    daemon.ask("a method too many", "POST", "/livez", "").await?;
+    let large = " ".repeat(3 << 20);
+    let drop = format!("{TABLE}/partitions/drop");
+    daemon.ask("more than a body may have", "POST", &drop, &large).await?;
+    // A body of which nothing comes.
+    let mut stream = daemon.client.connect().await?;
+    let client = daemon.client.with("content-type", "application/json");
+    stream.write_all(client.head("POST", &drop, 100).as_bytes()).await?;
+    let answer = Answer::read(&mut stream).await?;
+    daemon.note("a body that does not come", "POST", &drop, &answer)
+}
+
+/// Names, units, types and labels of what is counted.
+async fn metrics(daemon: &Daemon) -> Result<()> {
+    let text = daemon.client.get("/metrics").await?.body;
+    let mut lines = BTreeSet::new();
+    for line in text.lines().filter(|line| !line.starts_with("# HELP")) {
+        // The value is what comes last; which requests there were is in the other file.
+        let name = if line.starts_with('#') {
+            line
+        } else {
+            line.rsplit_once(' ').context(text.clone())?.0
+        };
+        let name = match name.split_once("{method=") {
+            Some((name, _)) => format!("{name}{{method,route,status}}"),
+            None => name.to_owned(),
+        };
+        lines.insert(name);
+    }
+    let lines: Vec<String> = lines.into_iter().collect();
+    golden::holds("metrics.txt", &(lines.join("\n") + "\n"));
+    Ok(())
+}
+
+/// What all say while the schema in the database is another program's.
+async fn not_fit(daemon: &mut Daemon) -> Result<()> {
+    let newer = "INSERT INTO tailrace.schema_migration
+        (version, description, success, checksum, execution_time)
+        VALUES (999, 'the future', true, '\\x00', 1)";
+    daemon.lake.database.sql(newer).await?;
+    let policy = format!("{TABLE}/partition-retention");
+    let body = r#"{"field": "day(at)", "keep": "7d"}"#;
+    for (method, path, body) in [
+        ("GET", policy.clone(), ""),
+        ("PUT", policy.clone(), body),
+        ("DELETE", policy.clone(), ""),
+        ("GET", format!("{policy}/plan"), ""),
+        ("GET", format!("{policy}/drops"), ""),
+        ("GET", format!("{TABLE}/changes?from_snapshot=2"), ""),
+        ("POST", format!("{TABLE}/partitions/drop"), &drop_body("")),
+        ("POST", format!("{TABLE}/truncate"), ""),
+        ("POST", PASS.to_owned(), ""),
+        ("POST", format!("{PASS}/verify"), ""),
+        ("GET", "/healthz".to_owned(), ""),
+    ] {
+        daemon.ask("with a newer schema", method, &path, body).await?;
+    }
+    Ok(())
+}
+
+#[test]
+fn prose_is_no_part_of_the_document() {
+    let mut document = json!({
+        "description": "x", "properties": {"description": {"type": "string", "description": "y"}},
+    });
+    without_prose(&mut document);
+    assert_eq!(document, json!({"properties": {"description": {"type": "string"}}}));
+}
