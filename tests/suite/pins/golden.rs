@@ -1,4 +1,4 @@
-//! What is pinned as a file beside the tests, and written anew with `TAILRACE_BLESS=1`.
+//! What is pinned as a file beside the tests. `TAILRACE_BLESS=1` writes anew all but the rows.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,9 +8,9 @@ pub fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/suite/pins/golden").join(name)
 }
 
-/// Whether the files are to be written anew.
-pub fn is_blessing() -> bool {
-    std::env::var_os("TAILRACE_BLESS").is_some()
+/// Whether `what` is to be written anew.
+pub fn is_blessing(what: &str) -> bool {
+    std::env::var_os("TAILRACE_BLESS").is_some_and(|asked| asked == what)
 }
 
 /// The text of a file.
@@ -20,7 +20,7 @@ pub fn read(name: &str) -> String {
 
 /// Compares a text with the file, line by line, or writes the file anew.
 pub fn holds(name: &str, text: &str) {
-    if is_blessing() {
+    if is_blessing("1") {
         std::fs::write(path(name), text).expect("a file beside the tests can be written");
     }
     let file = read(name);

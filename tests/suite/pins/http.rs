@@ -176,7 +176,7 @@ async fn policies(daemon: &mut Daemon) -> Result<()> {
     let anyway = of("property") + "?accept_property=true";
     daemon.ask("where a property may take over", "DELETE", &anyway, "").await?;
     daemon.get("now", &(policy.clone() + "/plan")).await?;
-    daemon.get("of another time", &(policy.clone() + "/plan?at=2026-09-17T00:00:00Z")).await?;
+    daemon.get("of another time", &(policy.clone() + "/plan?at=2019-06-01T00:00:00Z")).await?;
     daemon.get("of no time", &(policy.clone() + "/plan?at=x")).await?;
     daemon.get("without a policy", &(of("paused") + "/plan")).await?;
     daemon.get("of a policy that is not followed", &(of("broken") + "/plan")).await?;

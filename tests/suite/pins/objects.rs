@@ -9,7 +9,7 @@ use super::golden;
 use crate::support::TestDatabase;
 
 #[tokio::test]
-async fn objects() -> Result<()> {
+async fn the_schema_is_made_of_these() -> Result<()> {
     let database = TestDatabase::new().await?;
     let lines: Vec<String> = sqlx::query_scalar(AssertSqlSafe(include_str!("objects.sql")))
         .fetch_all(database.lake.pool())

@@ -50,9 +50,8 @@ SELECT line FROM (
   SELECT 6, p.proname::text, 0, format('grants on %s: %s', p.proname, p.proacl)
     FROM pg_proc p WHERE p.pronamespace = 'tailrace'::regnamespace AND p.proacl IS NOT NULL
   UNION ALL
-  SELECT 7, e.objtype::text, 0, format('default grants: %s %s', e.objtype, e.label)
-    FROM (SELECT defaclobjtype::text AS objtype, defaclacl::text AS label FROM pg_default_acl
-           WHERE defaclnamespace = 'tailrace'::regnamespace) AS e
+  SELECT 7, d.defaclobjtype::text, 0, format('default grants on %s: %s', d.defaclobjtype, d.defaclacl)
+    FROM pg_default_acl d WHERE d.defaclnamespace = 'tailrace'::regnamespace
   UNION ALL
   SELECT 8, t.typname::text, 0, format('type %s', t.typname)
     FROM pg_type t

@@ -8,7 +8,7 @@ use super::golden;
 use crate::support::TestDatabase;
 
 #[tokio::test]
-async fn keys() -> Result<()> {
+async fn the_keys_are_these() -> Result<()> {
     let database = TestDatabase::new().await?;
     let shown = database.ran(&["config"]).await?.out;
     let (mut section, mut keys) = ("", Vec::new());
@@ -29,7 +29,7 @@ async fn keys() -> Result<()> {
 
 /// Each can be set by its variable: what is refused names the key.
 #[tokio::test]
-async fn variables() -> Result<()> {
+async fn each_key_has_its_variable() -> Result<()> {
     let database = TestDatabase::new().await?;
     for key in golden::read("keys.txt").lines() {
         let variable = format!("TAILRACE__{}", key.to_uppercase().replace('.', "__"));
