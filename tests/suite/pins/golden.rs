@@ -27,15 +27,24 @@ pub fn holds(name: &str, text: &str) {
     if file == text {
         return;
     }
-    let lines = |of: &'static str, text: &str, other: &str| -> Vec<String> {
-        let other: BTreeSet<&str> = other.lines().collect();
-        let only = text.lines().filter(|line| !other.contains(line));
-        only.map(|line| format!("{of} {line}")).collect()
-    };
-    let mut changed = lines("-", &file, text);
-    changed.extend(lines("+", text, &file));
+    let (pinned, today) = (in_sections(&file), in_sections(text));
+    let gone = pinned.difference(&today).map(|line| format!("- {line}"));
+    let new = today.difference(&pinned).map(|line| format!("+ {line}"));
+    let changed: Vec<String> = gone.chain(new).collect();
     panic!(
         "what programs depend on is not as golden/{name} has it; TAILRACE_BLESS=1 writes it anew\n{}",
         changed.join("\n")
     );
+}
+
+/// Each line, behind the heading that it is under.
+fn in_sections(text: &str) -> BTreeSet<String> {
+    let mut heading = "";
+    let line = |line| {
+        if let Some(found) = str::strip_prefix(line, "# ") {
+            heading = found;
+        }
+        format!("{heading} {line}")
+    };
+    text.lines().map(line).collect()
 }
