@@ -41,6 +41,7 @@ impl Daemon {
             ("TAILRACE__HTTP__TOKENS_FILE", &*file),
             ("TAILRACE__HTTP__BODY_TIMEOUT", "1s"),
             ("TAILRACE__DROP__LOCK_TIMEOUT", "500ms"),
+            ("TAILRACE__SWEEP__LOCK_TIMEOUT", "60s"),
             ("TAILRACE__LOG__FILTER", "tailrace=debug"),
         ];
         let mut daemon = lake.database.start(&["run"], &[&ENV[..], &env].concat())?;
@@ -301,18 +302,17 @@ async fn refused_everywhere(daemon: &mut Daemon) -> Result<()> {
 async fn metrics(daemon: &Daemon) -> Result<()> {
     let text = daemon.client.get("/metrics").await?.body;
     let mut lines = BTreeSet::new();
-    for line in text.lines().filter(|line| !line.starts_with("# HELP")) {
-        // The value is what comes last; which requests there were is in the other file.
-        let name = if line.starts_with('#') {
-            line
-        } else {
-            line.rsplit_once(' ').context(text.clone())?.0
+    for line in text.lines() {
+        let name = match line.strip_prefix("# ") {
+            Some(about) if about.starts_with("HELP") => continue,
+            Some(about) => about,
+            // The value is what comes last; which requests there were is in another file.
+            None => line.rsplit_once(' ').context("a value")?.0,
         };
-        let name = match name.split_once("{method=") {
+        lines.insert(match name.split_once("{method=") {
             Some((name, _)) => format!("{name}{{method,route,status}}"),
             None => name.to_owned(),
-        };
-        lines.insert(name);
+        });
     }
     let lines: Vec<String> = lines.into_iter().collect();
     golden::holds("metrics.txt", &(lines.join("\n") + "\n"));
