@@ -5,6 +5,7 @@
 //! is for what is written beyond these: what no longer reads these does not read those of its users, either.
 
 mod file;
+mod pass;
 mod read;
 mod written;
 

@@ -10,8 +10,9 @@ use tailrace::sweep::Settings;
 use tailrace::sweep::report::Outcome;
 
 use super::file::FILE;
+use super::pass::{one_commit, pass, refuse, small_pieces};
 use super::pinned;
-use super::written::{DROPS, one_commit, pass, path, refuse, small_pieces};
+use super::written::{DROPS, path};
 use crate::http::address;
 use crate::http::client::Client;
 use crate::pins::golden;

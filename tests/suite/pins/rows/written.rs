@@ -2,20 +2,19 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use chrono::{TimeDelta, Utc};
 use tailrace::demo::lake::{Catalog, CatalogOptions, Column, Field, NewFile, Table};
 use tailrace::demo::standin::{Cleanup, Expiry};
-use tailrace::sweep::report::{Outcome, TableReport};
-use tailrace::sweep::{Progress, Scope, Settings, run_paced_pass};
+use tailrace::sweep::report::Outcome;
 use tokio_util::sync::CancellationToken;
 
+use super::pass::{expect, one_commit, pass, refuse, small_pieces};
 use crate::http::address;
 use crate::http::client::Client;
 use crate::support::TestDatabase;
 use crate::support::governed::live_ids;
 use crate::support::program::settings;
-use crate::support::timer::{TestTimer, pacing};
 
 /// The explicit drops: path, body.
 pub const DROPS: [(&str, &str); 4] = [
@@ -291,68 +290,4 @@ impl Lake {
         let stop = CancellationToken::new();
         expect(Outcome::Dropped, pass(&self.database, "read", &small_pieces(), Some(&stop)).await?)
     }
-}
-
-/// Has the database refuse to end a file of the lake.
-pub async fn refuse(database: &TestDatabase, file: i64) -> Result<()> {
-    database
-        .sql(&format!(
-            "CREATE OR REPLACE FUNCTION refuse_file() RETURNS trigger LANGUAGE plpgsql
-               AS $$ BEGIN RAISE EXCEPTION 'no'; END $$;
-             CREATE TRIGGER refuse_{file} BEFORE UPDATE ON hog_data_file FOR EACH ROW
-               WHEN (new.end_snapshot IS NOT NULL AND new.data_file_id = {file})
-               EXECUTE FUNCTION refuse_file()"
-        ))
-        .await
-}
-
-fn expect(outcome: Outcome, report: TableReport) -> Result<()> {
-    ensure!(report.outcome == outcome, "{report:?}");
-    Ok(())
-}
-
-/// Settings by which a pass has time for one commit of two files.
-pub fn one_commit() -> Settings {
-    let mut settings =
-        Settings { max_duration: Duration::from_millis(1), lock_duty: 0.001, ..settings() };
-    settings.batch.files_per_commit = 2;
-    settings
-}
-
-/// Settings by which a table is read three files at a time, which is remembered each time.
-pub fn small_pieces() -> Settings {
-    let mut settings = settings();
-    (settings.reach.small_table, settings.reach.piece) = (0, 3);
-    settings.reach.pieces_remembered = 1;
-    settings
-}
-
-/// A pass over one table of the lake, in which no time passes but in pauses; it is told to stop at its first
-/// commit, where there is such a word.
-pub async fn pass(
-    database: &TestDatabase,
-    table: &str,
-    settings: &Settings,
-    stop: Option<&CancellationToken>,
-) -> Result<TableReport> {
-    let scope = Scope {
-        catalog: Some("lake".to_owned()),
-        table: Some(("events".to_owned(), table.to_owned())),
-    };
-    let (never, timer) = (CancellationToken::new(), TestTimer::new());
-    let at_commit = |progress: Progress<'_>| {
-        if let (Some(stop), Progress::Dropped { .. }) = (stop, progress) {
-            stop.cancel();
-        }
-    };
-    let mut report = run_paced_pass(
-        &database.tailrace(),
-        settings,
-        &scope,
-        stop.unwrap_or(&never),
-        &at_commit,
-        &pacing(&timer),
-    )
-    .await?;
-    report.tables.pop().context("one table")
 }
