@@ -17,6 +17,7 @@ mod installation;
 mod lake;
 mod pace;
 mod pass;
+mod pins;
 mod plans;
 mod policy;
 mod python;
