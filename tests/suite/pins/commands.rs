@@ -5,7 +5,7 @@
 use anyhow::{Context, Result};
 use chrono::{TimeDelta, Utc};
 use serde_json::Value;
-use tailrace::demo::standin::{Cleanup, Consumer, Expiry};
+use tailrace_kit::standin::{Cleanup, Consumer, Expiry};
 
 use super::golden;
 use super::lake::{ENV, Lake};

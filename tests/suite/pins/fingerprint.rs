@@ -3,7 +3,7 @@
 //! makes another request is tested in `explicit/receipts.rs`.)
 
 use anyhow::Result;
-use tailrace::demo::lake::Field;
+use tailrace_kit::lake::Field;
 
 use crate::http::address;
 use crate::http::client::Client;

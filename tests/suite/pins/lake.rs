@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use tailrace::demo::lake::{Catalog, CatalogOptions, Column, Field, NewFile, Table};
-use tailrace::demo::standin::Consumer;
 use tailrace::policy::Mode;
+use tailrace_kit::lake::{Catalog, CatalogOptions, Column, Field, NewFile, Table};
+use tailrace_kit::standin::Consumer;
 
 use crate::debt::Tier;
 use crate::support::TestDatabase;

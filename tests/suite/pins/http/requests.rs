@@ -1,7 +1,7 @@
 //! What is asked of the routes that work on tables and catalogs.
 
 use anyhow::{Context, Result};
-use tailrace::demo::lake::NewFile;
+use tailrace_kit::lake::NewFile;
 
 use super::{Daemon, KEY, PASS, TABLE};
 use crate::support::gate::Gate;

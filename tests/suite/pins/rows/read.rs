@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use tailrace::demo::lake::Table;
 use tailrace::instant::UtcInstant;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::Table;
 
 use super::file::FILE;
 use super::pass::{one_commit, pass, refuse, small_pieces};

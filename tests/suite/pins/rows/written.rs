@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use chrono::{TimeDelta, Utc};
-use tailrace::demo::lake::{Catalog, CatalogOptions, Column, Field, NewFile, Table};
-use tailrace::demo::standin::{Cleanup, Expiry};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Catalog, CatalogOptions, Column, Field, NewFile, Table};
+use tailrace_kit::standin::{Cleanup, Expiry};
 use tokio_util::sync::CancellationToken;
 
 use super::pass::{expect, one_commit, pass, refuse, small_pieces};
