@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sqlx::PgConnection;
 
 use crate::catalog::clock;
 use crate::catalog::connect::{Database, close};
 use crate::catalog::sample::{self, Generation, Sampled, SampledTuple};
+use crate::catalog::session::Session;
 use crate::catalog::shape::spec_book;
 use crate::catalog::tables::{Catalog, LiveTable, catalogs, live_tables};
 use crate::instant::UtcInstant;
@@ -88,7 +88,7 @@ pub async fn debt(
 }
 
 async fn debt_in(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     only: Option<&str>,
     rules: Rules,
 ) -> anyhow::Result<DebtReport> {
@@ -106,7 +106,7 @@ async fn debt_in(
 }
 
 async fn catalog_debt(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog: &Catalog,
     as_of: UtcInstant,
     rules: Rules,
@@ -133,7 +133,7 @@ async fn catalog_debt(
 }
 
 async fn table_debt(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &LiveTable,
     (all, generation): (Sampled, Generation),
     as_of: UtcInstant,
@@ -164,7 +164,7 @@ async fn table_debt(
 
 /// What of the table's sample will have expired at a time.
 async fn in_window(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &LiveTable,
     policy: &Policy,
     generation: Generation,

@@ -11,17 +11,21 @@ pub mod rights;
 mod session;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::ensure;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::{AssertSqlSafe, PgConnection};
 
 use crate::catalog::connect::{Access, Database, close, migrations_search_path, search_path};
+use crate::catalog::session::Session;
 use crate::events;
 use foreign::{refuse_foreign_owner, refuse_overloads};
 use session::same_schema;
 pub use session::{Unfit, check};
 
+/// The longest that all migrations may take.
+const MIGRATION: Duration = Duration::from_secs(600);
 const LEDGER: &str = "tailrace.schema_migration";
 
 const NEEDS_CREATE: &str = "the schema tailrace could not be brought up to date (its role needs \
@@ -63,7 +67,7 @@ pub async fn migrate(database: &Database) -> anyhow::Result<Migrated> {
     result
 }
 
-async fn migrate_in(connection: &mut PgConnection, schema: &str) -> anyhow::Result<Migrated> {
+async fn migrate_in(connection: &mut Session, schema: &str) -> anyhow::Result<Migrated> {
     ensure_catalog(connection, schema).await?;
     refuse_foreign_owner(connection, schema).await?;
     let migrator = migrator();
@@ -99,7 +103,7 @@ async fn migrate_in(connection: &mut PgConnection, schema: &str) -> anyhow::Resu
 }
 
 /// Another replica may make it at the same moment: that is as good.
-async fn create_schema(connection: &mut PgConnection) -> anyhow::Result<()> {
+async fn create_schema(connection: &mut Session) -> anyhow::Result<()> {
     let created = sqlx::raw_sql("create schema tailrace").execute(connection).await;
     match created {
         Err(sqlx::Error::Database(error))
@@ -112,11 +116,7 @@ async fn create_schema(connection: &mut PgConnection) -> anyhow::Result<()> {
     }
 }
 
-async fn apply(
-    connection: &mut PgConnection,
-    schema: &str,
-    migrator: &Migrator,
-) -> anyhow::Result<()> {
+async fn apply(connection: &mut Session, schema: &str, migrator: &Migrator) -> anyhow::Result<()> {
     // Another replica may be at work; a migration itself may take its time; that the ledger is there
     // already is no news. What a function's text calls is looked up when it runs, by a path of its
     // own: looked up now it might be somebody else's.
@@ -131,13 +131,15 @@ async fn apply(
         search_path(schema)
     );
     // The schema's name is quoted as an identifier; everything else is constant.
+    connection.statements_take(MIGRATION);
     sqlx::raw_sql(AssertSqlSafe(setup)).execute(&mut *connection).await?;
-    migrator.run_direct(None, &mut *connection, false).await.map_err(explain)?;
+    let run = async |driver: &mut PgConnection| migrator.run_direct(None, driver, false).await;
+    connection.whole(run).await?.map_err(explain)?;
     sqlx::raw_sql(AssertSqlSafe(back)).execute(connection).await?;
     Ok(())
 }
 
-async fn ensure_catalog(connection: &mut PgConnection, schema: &str) -> anyhow::Result<()> {
+async fn ensure_catalog(connection: &mut Session, schema: &str) -> anyhow::Result<()> {
     let found = sqlx::query_scalar!(
         r#"select exists (select from pg_catalog.pg_class c
                           join pg_catalog.pg_namespace n on n.oid = c.relnamespace
@@ -154,7 +156,7 @@ async fn ensure_catalog(connection: &mut PgConnection, schema: &str) -> anyhow::
     Ok(())
 }
 
-async fn schema_exists(connection: &mut PgConnection) -> sqlx::Result<bool> {
+async fn schema_exists(connection: &mut Session) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"select exists (select from pg_catalog.pg_namespace where nspname = 'tailrace') as "exists!""#
     )
@@ -163,7 +165,7 @@ async fn schema_exists(connection: &mut PgConnection) -> sqlx::Result<bool> {
 }
 
 /// The ledger: checksums by version; empty where there is none yet.
-async fn applied(connection: &mut PgConnection) -> sqlx::Result<BTreeMap<i64, Vec<u8>>> {
+async fn applied(connection: &mut Session) -> sqlx::Result<BTreeMap<i64, Vec<u8>>> {
     let has_ledger = sqlx::query_scalar!(
         r#"select exists (select from pg_catalog.pg_class c
                           join pg_catalog.pg_namespace n on n.oid = c.relnamespace
@@ -195,7 +197,7 @@ fn explain(error: MigrateError) -> anyhow::Error {
     }
 }
 
-async fn record_schema(connection: &mut PgConnection, schema: &str) -> anyhow::Result<()> {
+async fn record_schema(connection: &mut Session, schema: &str) -> anyhow::Result<()> {
     let recorded = recorded_schema(connection).await?;
     if recorded.is_none() {
         sqlx::query!(
@@ -211,7 +213,7 @@ async fn record_schema(connection: &mut PgConnection, schema: &str) -> anyhow::R
 
 /// The recorded schema, where the first migration has made the place for it.
 async fn recorded_already(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     applied: &BTreeMap<i64, Vec<u8>>,
 ) -> sqlx::Result<Option<String>> {
     match applied.is_empty() {
@@ -220,7 +222,7 @@ async fn recorded_already(
     }
 }
 
-async fn recorded_schema(connection: &mut PgConnection) -> sqlx::Result<Option<String>> {
+async fn recorded_schema(connection: &mut Session) -> sqlx::Result<Option<String>> {
     sqlx::query_scalar!("select catalog_schema from tailrace.installation")
         .fetch_optional(connection)
         .await

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use serde::Serialize;
-use sqlx::PgConnection;
 use uuid::Uuid;
 
+use crate::catalog::session::Session;
 use crate::catalog::shape::{TableShape, copy_specs, table_shape};
 use crate::catalog::tables::{LiveTable, TableIdentity};
 pub use crate::catalog::trust::{KnownSpec, NotedMark, SpecState, Trust};
@@ -57,7 +57,7 @@ pub struct SpecReport {
 
 /// Reads the specs of a table. `window` is `guard.stale_writer_window`.
 pub async fn specs_of(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableIdentity,
     window: Duration,
 ) -> sqlx::Result<SpecsReport> {
@@ -111,7 +111,7 @@ pub struct Trustworthy {
 /// The table is not made of parquet files, it has no such spec, or one with several definitions; in
 /// words for whoever asked.
 pub async fn trustworthy(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &LiveTable,
     spec_id: i64,
     window: Duration,
@@ -150,7 +150,7 @@ pub async fn trustworthy(
 /// # Errors
 /// As [`trustworthy`], also for what came in between.
 pub async fn trust(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &LiveTable,
     spec_id: i64,
     (by, reason): (&str, &str),

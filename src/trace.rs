@@ -13,7 +13,6 @@ use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use sqlx::PgConnection;
 
 pub use advance::advance;
 use advance::by_table;
@@ -23,6 +22,7 @@ use state::Stage;
 use crate::catalog::clock;
 use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::restore::restored;
+use crate::catalog::session::Session;
 use crate::catalog::shape::spec_book;
 use crate::catalog::tables::Catalog;
 use crate::catalog::traces::queue::{files_left, queue};
@@ -55,7 +55,7 @@ pub struct Asked<'a> {
 /// The catalog is gone, or there is no table of that name and no drop of one that was, in words;
 /// else as the driver reports them.
 pub async fn trace(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog: &Catalog,
     asked: Asked<'_>,
 ) -> anyhow::Result<TraceReport> {
@@ -68,7 +68,7 @@ pub async fn trace(
 }
 
 async fn read(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog: &Catalog,
     asked: Asked<'_>,
     has_index: bool,
@@ -156,7 +156,7 @@ fn partitions(row: &DropRow, judge: &Judge) -> Vec<TracedPartition> {
 /// index, only of those of which no pass has noted that none is, and only where the table is small enough to
 /// tell.
 async fn rows_left(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     rows: &[DropRow],
     rules: &FloorRules,

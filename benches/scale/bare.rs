@@ -3,24 +3,22 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use sqlx::{Executor, PgConnection};
+use sqlx::Executor;
+
+use tailrace::catalog::session::Session;
 
 const UPDATE: &str = "UPDATE hog_data_file SET end_snapshot = $1
      WHERE catalog_id = $2 AND data_file_id = ANY ($3)";
 
 /// Has the server parse the statement, so that it is not timed.
-pub async fn prepare(session: &mut PgConnection) -> Result<()> {
+pub async fn prepare(session: &mut Session) -> Result<()> {
     session.prepare(sqlx::SqlStr::from_static(UPDATE)).await?;
     Ok(())
 }
 
 /// Ends files by nothing but one UPDATE in a transaction of its own, and returns how long it took
 /// from the start of the UPDATE to the end of COMMIT.
-pub async fn end_files(
-    session: &mut PgConnection,
-    catalog_id: i64,
-    ids: &[i64],
-) -> Result<Duration> {
+pub async fn end_files(session: &mut Session, catalog_id: i64, ids: &[i64]) -> Result<Duration> {
     let head: i64 =
         sqlx::query_scalar("select last_snapshot_id from hog_catalog where catalog_id = $1")
             .bind(catalog_id)
@@ -41,13 +39,13 @@ pub async fn end_files(
 }
 
 /// Writes what is dirty, so that what follows starts alike.
-pub async fn checkpoint(session: &mut PgConnection) -> Result<()> {
+pub async fn checkpoint(session: &mut Session) -> Result<()> {
     session.execute("CHECKPOINT").await?;
     Ok(())
 }
 
 /// How many bytes of WAL the server has written so far.
-pub async fn wal(session: &mut PgConnection) -> Result<i64> {
+pub async fn wal(session: &mut Session) -> Result<i64> {
     let query = "select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint";
     Ok(sqlx::query_scalar(query).fetch_one(session).await?)
 }

@@ -5,10 +5,11 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
-use tailrace::catalog::connect::Database;
+use tailrace::catalog::connect::{Database, close};
+use tailrace::catalog::session::Patience;
 use tailrace::catalog::tables::{TableIdentity, find_table};
-use tailrace::demo::lake::Lake;
-use tailrace::demo::server::{PrivateServer, ServerOptions};
+use tailrace_kit::lake::Lake;
+use tailrace_kit::server::{PrivateServer, ServerOptions};
 
 use super::fixture;
 use super::scale::{Fixture, Scale};
@@ -128,6 +129,7 @@ impl Db {
             options: self.pool.connect_options().as_ref().clone(),
             schema: "public".to_owned(),
             connect_timeout: Duration::from_secs(10),
+            patience: Patience::default(),
         }
     }
 
@@ -140,7 +142,7 @@ impl Db {
     pub async fn table(&self, name: &str) -> Result<TableIdentity> {
         let mut session = self.database().session().await?;
         let found = find_table(&mut session, fixture::CATALOG, fixture::NAMESPACE, name).await?;
-        session.close().await?;
+        close(session).await;
         Ok(found.identity)
     }
 

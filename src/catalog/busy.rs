@@ -1,6 +1,8 @@
-//! Rows that somebody else has locked.
+//! Rows and tables that somebody else has locked.
 
-use sqlx::{Execute, Executor, PgConnection};
+use sqlx::{Execute, Executor};
+
+use super::session::Session;
 
 /// Of the tuples, the indexes of those that have a live file whose row somebody else has locked
 /// at this moment; the rows of all the others are ours until the transaction ends. Waits for
@@ -9,7 +11,7 @@ use sqlx::{Execute, Executor, PgConnection};
 /// The commit lock must be held. It costs a second write to each row, so it is for a commit
 /// that met a locked row before.
 pub async fn busy_tuples(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
     planned: &[(i64, i32)],
@@ -18,12 +20,12 @@ pub async fn busy_tuples(
 }
 
 /// Has the server parse the statement of [`busy_tuples`], as [`super::tail::prepare_write`] does.
-pub async fn prepare_busy(connection: &mut PgConnection) -> sqlx::Result<()> {
+pub async fn prepare_busy(connection: &mut Session) -> sqlx::Result<()> {
     run_or_prepare(connection, 0, 0, &[], true).await.map(|_| ())
 }
 
 async fn run_or_prepare(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
     planned: &[(i64, i32)],
@@ -60,4 +62,25 @@ async fn run_or_prepare(
         return Ok(Vec::new());
     }
     statement.fetch_all(connection).await
+}
+
+/// A table of ours or of the catalog that another session has locked against everybody, or waits to: DDL
+/// that waits for a long reader holds up all who come after it. One that has the lock comes first. `None`
+/// where there is none any more.
+pub async fn locked_table(connection: &mut Session) -> sqlx::Result<Option<String>> {
+    sqlx::query_scalar!(
+        r#"select coalesce(c.relname::text) as "name!" from pg_catalog.pg_locks l
+           join pg_catalog.pg_class c on c.oid = l.relation
+           join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+           join pg_catalog.pg_database d on d.oid = l.database
+           where d.datname = pg_catalog.current_database() and l.locktype = 'relation'
+             and l.mode in ('AccessExclusiveLock', 'ExclusiveLock')
+             and l.pid <> pg_catalog.pg_backend_pid()
+             and (n.nspname = 'tailrace'
+                  or n.oid = (select h.relnamespace from pg_catalog.pg_class h
+                              where h.oid = pg_catalog.to_regclass('hog_catalog')::oid))
+           order by l.granted desc, 1 limit 1"#
+    )
+    .fetch_optional(connection)
+    .await
 }

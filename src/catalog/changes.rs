@@ -20,9 +20,10 @@
 
 mod rows;
 
-use sqlx::{AssertSqlSafe, Connection, PgConnection, PgTransaction};
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
+use super::session::{Session, Transaction};
 use super::tables::TableIdentity;
 pub use rows::{DataFile, DeleteFile, data_files, delete_files};
 
@@ -57,7 +58,7 @@ pub struct Edges {
 /// lists of snapshots in order are best merged. The
 /// parameters are looked at each time, for a window of three snapshots and one of a million make
 /// no common plan. Workers of the server are left to others.
-pub async fn begin(connection: &mut PgConnection) -> sqlx::Result<PgTransaction<'_>> {
+pub async fn begin(connection: &mut Session) -> sqlx::Result<Transaction<'_>> {
     let begin = "begin isolation level repeatable read read only; \
          set local enable_seqscan = off; set local enable_bitmapscan = off; \
          set local enable_hashagg = off; set local enable_hashjoin = off; \
@@ -70,7 +71,7 @@ pub async fn begin(connection: &mut PgConnection) -> sqlx::Result<PgTransaction<
 /// Head and floor; `None` if the table, of this incarnation, is not live any more: then its rows
 /// may go at any time.
 pub async fn edges(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
     table_uuid: Uuid,
@@ -97,7 +98,7 @@ pub async fn edges(
 /// The first snapshot after `after`, up to `to`, that carries both a deletion and an alteration
 /// of the table: a truncate, or a drop with a fence.
 pub async fn first_fence(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableIdentity,
     after: i64,
     to: i64,
@@ -123,7 +124,7 @@ pub async fn first_fence(
 /// most `limit`, each with the number of its rows. That can be 0: such a snapshot is listed for
 /// the caller to go on after it.
 pub async fn outline(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     section: Section,
     table: &TableIdentity,
     after: i64,
@@ -198,7 +199,7 @@ pub async fn outline(
 /// `offset 0` keeps the order out of the choice of an index scan: for its sake a whole range of
 /// the index would be read, and filtered, of which these snapshots are a small part.
 pub async fn keys(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     section: Section,
     table: &TableIdentity,
     snapshots: &[i64],

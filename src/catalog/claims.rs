@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
-use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::inventory::owners::server_has_table;
 use super::live_file::{LiveFile, LiveFileRow};
+use super::session::Session;
 
 /// Our own lock class for writing the leases of a catalog.
 const SHIELD_CLASS: i64 = 7_232_482;
@@ -36,15 +36,12 @@ pub struct Claims {
 }
 
 /// Whether the server has claims at all; it does from V15 on.
-pub async fn has_claims(connection: &mut PgConnection) -> sqlx::Result<bool> {
+pub async fn has_claims(connection: &mut Session) -> sqlx::Result<bool> {
     server_has_table(connection, "hog_compaction_claim").await
 }
 
 /// The claimant of a catalog; `None` if nothing was ever claimed in it.
-pub async fn claimant(
-    connection: &mut PgConnection,
-    catalog_id: i64,
-) -> sqlx::Result<Option<Uuid>> {
+pub async fn claimant(connection: &mut Session, catalog_id: i64) -> sqlx::Result<Option<Uuid>> {
     sqlx::query_scalar!("select claimant from tailrace.claimant where catalog_id = $1", catalog_id)
         .fetch_optional(connection)
         .await
@@ -52,7 +49,7 @@ pub async fn claimant(
 
 /// The claimant of a catalog, made if there is none yet. Of two daemons that make one, both get
 /// the same.
-pub async fn make_claimant(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<Uuid> {
+pub async fn make_claimant(connection: &mut Session, catalog_id: i64) -> sqlx::Result<Uuid> {
     if let Some(known) = claimant(connection, catalog_id).await? {
         return Ok(known);
     }
@@ -71,7 +68,7 @@ pub async fn make_claimant(connection: &mut PgConnection, catalog_id: i64) -> sq
 
 /// Lets one at a time write the leases of a catalog, until the transaction ends. Waits as long as
 /// `lock_timeout` allows. Neither the server nor a pass ever waits for it.
-pub async fn lock(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
+pub async fn lock(connection: &mut Session, catalog_id: i64) -> sqlx::Result<()> {
     let key = (SHIELD_CLASS << 32) | (catalog_id & 0xffff_ffff);
     sqlx::query!(r#"select pg_catalog.pg_advisory_xact_lock($1) as "locked!: ()""#, key)
         .fetch_one(connection)
@@ -82,7 +79,7 @@ pub async fn lock(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Resul
 impl Claims {
     /// Our rows of the table, by key, locked: the server's purge of expired rows then waits, and
     /// leaves those alone that are renewed.
-    pub async fn rows(&self, connection: &mut PgConnection) -> sqlx::Result<Vec<ClaimRow>> {
+    pub async fn rows(&self, connection: &mut Session) -> sqlx::Result<Vec<ClaimRow>> {
         sqlx::query_as!(
             ClaimRow,
             r#"select group_key, input_file_ids as ids from hog_compaction_claim
@@ -100,7 +97,7 @@ impl Claims {
     /// planner goes by that. The ids are not written: an array out of line stays where it is.
     pub async fn renew(
         &self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
         keys: &[String],
         lease: Duration,
     ) -> sqlx::Result<()> {
@@ -123,7 +120,7 @@ impl Claims {
     /// the key.
     pub async fn put(
         &self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
         row: &ClaimRow,
         lease: Duration,
     ) -> sqlx::Result<()> {
@@ -149,7 +146,7 @@ impl Claims {
     }
 
     /// Takes ids out of a row; its lease stays as it is.
-    pub async fn shrink(&self, connection: &mut PgConnection, row: &ClaimRow) -> sqlx::Result<()> {
+    pub async fn shrink(&self, connection: &mut Session, row: &ClaimRow) -> sqlx::Result<()> {
         sqlx::query!(
             r#"update hog_compaction_claim set input_file_ids = $5
                where catalog_id = $1 and table_id = $2 and group_key = $4 and claimant = $3"#,
@@ -165,7 +162,7 @@ impl Claims {
     }
 
     /// Ends some rows.
-    pub async fn remove(&self, connection: &mut PgConnection, keys: &[String]) -> sqlx::Result<()> {
+    pub async fn remove(&self, connection: &mut Session, keys: &[String]) -> sqlx::Result<()> {
         sqlx::query!(
             r#"delete from hog_compaction_claim
                where catalog_id = $1 and table_id = $2 and group_key = any($4) and claimant = $3"#,
@@ -182,7 +179,7 @@ impl Claims {
 
 /// Ends our rows of every table but these; returns how many files they named.
 pub async fn remove_all_but(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     claimant: Uuid,
     tables: &[i64],
@@ -204,7 +201,7 @@ pub async fn remove_all_but(
 /// Those of some files that are live and of the table, by the primary key whatever the planner
 /// believes of a long list.
 pub async fn live_by_ids(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
     ids: &[i64],
@@ -238,7 +235,7 @@ pub async fn live_by_ids(
 
 /// Notes what of the configuration the drop window in SQL is made of.
 pub async fn note_window_setting(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     lead: Duration,
     min_keep: Duration,
 ) -> sqlx::Result<()> {
@@ -255,7 +252,7 @@ pub async fn note_window_setting(
 
 /// Brings the rules up to date by which `tailrace.in_drop_window` is quick. Of what changes them
 /// without DDL (a spec is trusted, a copy is told its beginning) the function knows only from here.
-pub async fn keep_window_rules(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
+pub async fn keep_window_rules(connection: &mut Session, catalog_id: i64) -> sqlx::Result<()> {
     sqlx::query!(r#"select tailrace.keep_window_rules($1) as "kept!: ()""#, catalog_id)
         .fetch_one(connection)
         .await?;
@@ -264,7 +261,7 @@ pub async fn keep_window_rules(connection: &mut PgConnection, catalog_id: i64) -
 
 /// Forgets the claimants and rules of catalogs that are gone, whose claims went with them. For one that is
 /// back, as after a restore, both are made anew; claims that came back with it lapse.
-pub async fn forget_gone_catalogs(connection: &mut PgConnection) -> sqlx::Result<()> {
+pub async fn forget_gone_catalogs(connection: &mut Session) -> sqlx::Result<()> {
     sqlx::query!(
         r#"with claimants as (
              delete from tailrace.claimant x

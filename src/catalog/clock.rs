@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use chrono::{DateTime, SubsecRound, Utc};
-use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::session::Session;
 use crate::clock_guard::{HostReading, Reading};
 use crate::instant::UtcInstant;
 
@@ -17,7 +17,7 @@ use crate::instant::UtcInstant;
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 
 /// Reads the database's clock and this host's at one moment.
-pub async fn read(connection: &mut PgConnection) -> sqlx::Result<Reading> {
+pub async fn read(connection: &mut Session) -> sqlx::Result<Reading> {
     let before = host();
     let database = now(connection).await?;
     Ok(Reading::between(before, database, host(), process()))
@@ -46,7 +46,7 @@ fn boot_millis() -> Option<i64> {
 }
 
 /// The database's `clock_timestamp()`.
-pub async fn now(connection: &mut PgConnection) -> sqlx::Result<UtcInstant> {
+pub async fn now(connection: &mut Session) -> sqlx::Result<UtcInstant> {
     let now: DateTime<Utc> =
         sqlx::query_scalar!(r#"select pg_catalog.clock_timestamp() as "now!""#)
             .fetch_one(connection)
@@ -61,7 +61,7 @@ pub async fn now(connection: &mut PgConnection) -> sqlx::Result<UtcInstant> {
 /// Not the head's time alone: where the clock went back, the head is older than what came before
 /// it, and it is the newest time that the present must not lie behind.
 pub async fn behind_newest_snapshot(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     trusted_head: Option<i64>,
 ) -> sqlx::Result<Option<Behind>> {
@@ -86,7 +86,7 @@ pub async fn behind_newest_snapshot(
 /// [`behind_newest_snapshot`], where it is by more than [`CLOCK_TOLERANCE`]: by such a clock nothing
 /// is dropped.
 pub async fn too_far_behind(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     trusted_head: Option<i64>,
 ) -> sqlx::Result<Option<Behind>> {

@@ -6,9 +6,9 @@
 //! remembered of it, that the catalog is gone ([`super::purge`]).
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::session::Session;
 use crate::clock_guard::{Acceptance, Accepted, Boot, Memory, RefusedSince};
 use crate::instant::UtcInstant;
 
@@ -92,7 +92,7 @@ impl From<Row> for Remembered {
 }
 
 /// What is remembered of the catalogs that have passed or were refused: of one, or of all.
-async fn rows(connection: &mut PgConnection, catalog_id: Option<i64>) -> sqlx::Result<Vec<Row>> {
+async fn rows(connection: &mut Session, catalog_id: Option<i64>) -> sqlx::Result<Vec<Row>> {
     sqlx::query_as!(
         Row,
         r#"select catalog_id,
@@ -124,27 +124,24 @@ async fn rows(connection: &mut PgConnection, catalog_id: Option<i64>) -> sqlx::R
 }
 
 /// What is remembered of a catalog; nothing where it never passed.
-pub async fn remembered(
-    connection: &mut PgConnection,
-    catalog_id: i64,
-) -> sqlx::Result<Remembered> {
+pub async fn remembered(connection: &mut Session, catalog_id: i64) -> sqlx::Result<Remembered> {
     Ok(rows(connection, Some(catalog_id)).await?.pop().map(Remembered::from).unwrap_or_default())
 }
 
 /// What is remembered of every catalog, those that are gone included.
-pub async fn all_remembered(connection: &mut PgConnection) -> sqlx::Result<Vec<(i64, Remembered)>> {
+pub async fn all_remembered(connection: &mut Session) -> sqlx::Result<Vec<(i64, Remembered)>> {
     Ok(rows(connection, None).await?.into_iter().map(|row| (row.catalog_id, row.into())).collect())
 }
 
 /// The present epoch of a catalog.
-pub async fn clock_epoch(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<Epoch> {
+pub async fn clock_epoch(connection: &mut Session, catalog_id: i64) -> sqlx::Result<Epoch> {
     Ok(remembered(connection, catalog_id).await?.epoch)
 }
 
 /// Notes that a pass was accepted; the epoch that it is in. What was accepted by a person for one pass
 /// is used up if that was what let it through.
 pub async fn note_accepted(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     acceptance: &Acceptance,
 ) -> sqlx::Result<Epoch> {
@@ -180,7 +177,7 @@ pub async fn note_accepted(
 /// Notes that a pass was refused: since when passes are, and why this one was. Where CLOCK_BOOTTIME of
 /// this process is the reason for one, the time is the earliest at which it was.
 pub async fn note_refused(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     now: UtcInstant,
     refusal: &str,
@@ -209,7 +206,7 @@ pub async fn note_refused(
 /// Records that a person accepts the clock for the next pass, and what the catalog's snapshots say up
 /// to its present head; returns that head. `None` if the catalog is gone.
 pub async fn accept(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     by: &str,
     reason: &str,

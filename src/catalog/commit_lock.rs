@@ -1,6 +1,6 @@
 //! The commit lock, and the lease that keeps two daemons off one catalog.
 
-use sqlx::PgConnection;
+use super::session::Session;
 
 /// The server's advisory lock class for commits; 4740872 to 4740874 are its other ones.
 const COMMIT_CLASS: i64 = 4_740_871;
@@ -22,15 +22,38 @@ fn key(class: i64, catalog_id: i64) -> i64 {
     (class << 32) | (catalog_id & 0xffff_ffff)
 }
 
+/// What the server bounds once it has granted the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HoldBounds {
+    /// `drop.row_lock_timeout`: no lock of a row or a table is waited for longer.
+    pub row_lock_ms: i64,
+    /// `drop.max_hold`: no statement runs longer, nor the rest of the transaction where the server can
+    /// bound that (from Postgres 17 on; SQLSTATE 25P04 then, and the session is over).
+    pub hold_ms: i64,
+}
+
 /// Takes the commit lock until the transaction ends; waits as long as the transaction's
-/// `lock_timeout` allows (SQLSTATE 55P03 then).
+/// `lock_timeout` allows (SQLSTATE 55P03 then). From the grant on the bounds hold: the results of a
+/// row are worked out from left to right, so they are set when the lock is there, and a wait that has
+/// begun keeps the limit with which it began.
 ///
 /// A statement of its own, so that no snapshot is taken before the wait: whoever reads after
 /// it under READ COMMITTED sees all that was committed before the lock was granted.
-pub async fn acquire(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
+pub async fn acquire(
+    connection: &mut Session,
+    catalog_id: i64,
+    bounds: HoldBounds,
+) -> sqlx::Result<()> {
     sqlx::query!(
-        r#"select pg_catalog.pg_advisory_xact_lock($1) as "locked!: ()""#,
-        commit_key(catalog_id)
+        r#"select pg_catalog.pg_advisory_xact_lock($1) as "locked!: ()",
+                  pg_catalog.set_config('lock_timeout', $2::bigint::text, true) as "row_lock",
+                  pg_catalog.set_config('statement_timeout', $3::bigint::text, true) as "statement",
+                  case when pg_catalog.current_setting('server_version_num')::int >= 170000
+                       then pg_catalog.set_config('transaction_timeout', $3::bigint::text, true)
+                  end as "transaction""#,
+        commit_key(catalog_id),
+        bounds.row_lock_ms,
+        bounds.hold_ms
     )
     .fetch_one(connection)
     .await?;
@@ -41,7 +64,7 @@ pub async fn acquire(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Re
 ///
 /// It costs one session per catalog in work: the lock ends with the session, so the session
 /// must not go back to a pool where it would keep the catalog from every other daemon.
-pub async fn try_lease(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<bool> {
+pub async fn try_lease(connection: &mut Session, catalog_id: i64) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"select pg_catalog.pg_try_advisory_lock($1) as "leased!""#,
         lease_key(catalog_id)
@@ -52,7 +75,7 @@ pub async fn try_lease(connection: &mut PgConnection, catalog_id: i64) -> sqlx::
 
 /// Gives the lease back. Without it the lease ends with the session too, but only once the
 /// server has noticed that the session is over, and whoever asks before is told that it is held.
-pub async fn release_lease(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<bool> {
+pub async fn release_lease(connection: &mut Session, catalog_id: i64) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"select pg_catalog.pg_advisory_unlock($1) as "released!""#,
         lease_key(catalog_id)

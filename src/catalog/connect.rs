@@ -4,9 +4,9 @@ use std::io;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgRow};
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions};
 
-use super::deadline::{SLACK, within};
+use super::session::{Patience, Session};
 
 /// Where the catalogs are, and how long to try to get there.
 #[derive(Debug, Clone)]
@@ -17,6 +17,8 @@ pub struct Database {
     pub schema: String,
     /// The longest that opening a session may take.
     pub connect_timeout: Duration,
+    /// How long its answers are waited for.
+    pub patience: Patience,
 }
 
 /// What a session may do.
@@ -35,7 +37,7 @@ impl Database {
     /// [`session`](Self::session) or a [`read_only_session`](Self::read_only_session), which are
     /// checked.
     ///
-    /// What is set: search_path ([`search_path`]), UTC, statements of at most 60 s and
+    /// What is set: search_path ([`search_path`]), UTC, statements of at most [`Patience::statement`] and
     /// idle transactions of at most 30 s as the server's own sessions have them, waits for locks
     /// of at most 10 s, no JIT (compiling costs more than our statements), no filter by row-level
     /// security (a table whose rows a policy would hide raises SQLSTATE 42501: half of a catalog looks
@@ -50,7 +52,7 @@ impl Database {
     ///
     /// # Errors
     /// As the driver reports them; see [`super::failure::Failure`].
-    pub async fn unchecked(&self, access: Access) -> sqlx::Result<PgConnection> {
+    pub async fn unchecked(&self, access: Access) -> sqlx::Result<Session> {
         Ok(self.open(access, "").await?.0)
     }
 
@@ -60,29 +62,31 @@ impl Database {
         &self,
         access: Access,
         question: &'static str,
-    ) -> sqlx::Result<(PgConnection, Vec<PgRow>)> {
+    ) -> sqlx::Result<(Session, Vec<PgRow>)> {
         let read_only = match access {
             Access::ReadWrite => "off",
             Access::ReadOnly => "on",
         };
         let setup = format!(
             "set search_path = {}; set timezone = 'UTC'; \
-             set statement_timeout = '60s'; set idle_in_transaction_session_timeout = '30s'; \
+             set statement_timeout = {}; set idle_in_transaction_session_timeout = '30s'; \
              set lock_timeout = '10s'; set jit = off; set row_security = off; \
              set enable_seqscan = off; set enable_bitmapscan = off; \
              set enable_hashjoin = off; set enable_mergejoin = off; \
              set default_transaction_read_only = {read_only}; \
              set default_transaction_isolation = 'read committed'; \
              set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10; \
-             set tcp_keepalives_count = 3; set client_connection_check_interval = '5s'; \
+             set tcp_keepalives_count = 3; set tcp_user_timeout = '60s'; \
+             set client_connection_check_interval = '5s'; \
              {question}",
-            search_path(&self.schema)
+            search_path(&self.schema),
+            self.patience.statement.as_millis()
         );
         let open = async {
-            let mut connection = self.options.connect().await?;
+            let mut session = Session::of(self.options.connect().await?, self.patience);
             // The schema's name is quoted as an identifier; everything else is constant.
-            let rows = sqlx::raw_sql(AssertSqlSafe(setup)).fetch_all(&mut connection).await?;
-            Ok((connection, rows))
+            let rows = sqlx::raw_sql(AssertSqlSafe(setup)).fetch_all(&mut session).await?;
+            Ok((session, rows))
         };
         tokio::time::timeout(self.connect_timeout, open).await.unwrap_or_else(|_| {
             let waited = format!("no session within {:?}", self.connect_timeout);
@@ -91,11 +95,9 @@ impl Database {
     }
 }
 
-/// Ends a session in good order; a session that is broken already is simply let go.
-pub async fn close(connection: PgConnection) {
-    if let Err(error) = within(SLACK, connection.close()).await {
-        tracing::debug!(%error, "a database session did not end in good order");
-    }
+/// Ends a session in good order; one that is lost already is simply let go.
+pub async fn close(session: Session) {
+    session.close().await;
 }
 
 /// The path of our sessions: `hog_*` is found in the catalog's schema, and nothing that anybody made

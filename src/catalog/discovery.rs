@@ -6,11 +6,11 @@
 //! that the file has, so a file with a missing row is equal to no complete tuple.
 
 use serde::Serialize;
-use sqlx::PgConnection;
 use sqlx::types::Json;
 
 use super::inventory::owners::server_has_index;
 use super::live_file::{LiveFile, LiveFileRow};
+use super::session::Session;
 use crate::window::StoredTuple;
 
 /// How many files, live vectors, rows and bytes a tuple or a drop has. `records` and `bytes`
@@ -73,7 +73,7 @@ pub(super) fn wanted(tuples: &[TupleOfSpec]) -> Json<Vec<impl Serialize + '_>> {
 
 /// The table's newest live files, at most `most` of them.
 pub async fn newest_live(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
     most: i64,
@@ -111,7 +111,7 @@ pub const LOOKUP_INDEX: &str = "create index concurrently hog_file_partition_val
 /// Whether this server has hog_file_partition_value_lookup, which came with V23; without it a
 /// partition's files are found by reading the table's. One that is still being built, or whose
 /// building failed, is none.
-pub async fn has_lookup_index(connection: &mut PgConnection) -> sqlx::Result<bool> {
+pub async fn has_lookup_index(connection: &mut Session) -> sqlx::Result<bool> {
     let (table, name) = ("hog_file_partition_value", "hog_file_partition_value_lookup");
     server_has_index(connection, table, name).await
 }

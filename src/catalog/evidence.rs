@@ -1,8 +1,7 @@
 //! What is known of files beside their partition values: where their rows stand in the table's
 //! order, and what their column statistics say.
 
-use sqlx::PgConnection;
-
+use super::session::Session;
 use crate::window::evidence::{Bound, FileEvidence};
 
 /// How many files one statement looks up.
@@ -10,7 +9,7 @@ pub const PIECE: usize = 8_000;
 
 /// Whether our role may read column statistics and the tables' row-id counters. Without the first no
 /// bound is known; without the second no mark is noted.
-pub async fn may_read(connection: &mut PgConnection) -> sqlx::Result<Readable> {
+pub async fn may_read(connection: &mut Session) -> sqlx::Result<Readable> {
     sqlx::query_as!(
         Readable,
         r#"select pg_catalog.has_table_privilege('hog_file_column_stats'::regclass, 'select'::text)
@@ -36,7 +35,7 @@ pub struct Readable {
 ///
 /// `field_id` is the column whose statistics are looked up; `None` looks up none.
 pub async fn evidence_of(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     file_ids: &[i64],
     field_id: Option<i64>,
@@ -50,7 +49,7 @@ pub async fn evidence_of(
 /// Each file and its statistics are found by their own keys, whatever the planner believes of the
 /// tables.
 async fn with_bounds(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     file_ids: &[i64],
     field_id: i64,
@@ -89,7 +88,7 @@ async fn with_bounds(
 }
 
 async fn without_bounds(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     file_ids: &[i64],
 ) -> sqlx::Result<Vec<FileEvidence>> {

@@ -7,7 +7,8 @@ use sqlx::postgres::PgDatabaseError;
 pub enum Failure {
     /// 55P03: a lock was not had in time, or at once where NOWAIT was asked.
     LockNotAvailable,
-    /// 57014: the statement ran into `statement_timeout`, or was cancelled by an operator.
+    /// 57014: the statement ran into `statement_timeout`, or was cancelled by an operator. 25P04: the
+    /// transaction ran into `transaction_timeout`; then the session is over too.
     StatementCancelled,
     /// 40P01 or 40001: the server chose us as the victim; the same work may be tried again.
     TryAgain,
@@ -50,7 +51,7 @@ impl Failure {
     fn of_sqlstate(code: &str) -> Self {
         match code {
             "55P03" => Self::LockNotAvailable,
-            "57014" => Self::StatementCancelled,
+            "57014" | "25P04" => Self::StatementCancelled,
             "40P01" | "40001" => Self::TryAgain,
             "3F000" | "42P01" | "42703" => Self::MissingObject,
             "42501" => Self::NotPermitted,
@@ -64,6 +65,16 @@ impl Failure {
             _ => Self::Other,
         }
     }
+}
+
+/// Whether a lock that was not had ([`Failure::LockNotAvailable`]) was waited for, and for none of a row:
+/// then it was a table's. Of a row's the server says where it is; NOWAIT waits for nothing, and is
+/// refused elsewhere than a wait that ran out. Neither is translated.
+pub fn is_wait_for_table(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(database) = error else { return false };
+    database.try_downcast_ref::<PgDatabaseError>().is_some_and(|error| {
+        error.r#where().is_none() && error.routine() == Some("ProcessInterrupts")
+    })
 }
 
 /// Whether an error comes from a database that could not be reached, or was lost on the way.

@@ -8,10 +8,9 @@ mod matching;
 
 use std::ops::ControlFlow;
 
-use sqlx::PgConnection;
-
 use super::discovery::{Counts, TupleOfSpec, has_lookup_index};
 use super::live_file::LiveFile;
+use super::session::Session;
 use super::tables::file_id_counter;
 use super::walk::{PIECE, Place, live_in_ids, walk};
 use matching::Matcher;
@@ -73,7 +72,7 @@ const FEW_IDS: i64 = 1_000;
 /// read instead; where there is none (before V23), for ids above zero too, and the table's own
 /// files for all ids: slower, and bounded all the same.
 pub async fn visit(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     search: &Search<'_>,
     mut each: impl FnMut(FoundFile) -> ControlFlow<()>,
 ) -> sqlx::Result<()> {
@@ -101,7 +100,7 @@ pub async fn visit(
 
 /// Files with ids below the counter, by the primary key.
 async fn by_ids(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     search: &Search<'_>,
     matcher: &Matcher<'_>,
     counter: i64,
@@ -123,7 +122,7 @@ async fn by_ids(
 
 /// All files, by the table's own.
 async fn by_walking(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     search: &Search<'_>,
     matcher: &Matcher<'_>,
     each: &mut impl FnMut(FoundFile) -> ControlFlow<()>,
@@ -166,7 +165,7 @@ fn hand_on(
 ///
 /// Found as by [`visit`].
 pub async fn files_of(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
     tuples: &[TupleOfSpec],
@@ -193,7 +192,7 @@ pub async fn files_of(
 /// What each tuple's live files amount to, as (index into `tuples`, counts); tuples without any are
 /// left out. Found as by [`visit`].
 pub async fn count_files(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     search: &Search<'_>,
 ) -> sqlx::Result<Vec<(i32, Counts)>> {
     let mut by_tuple = std::collections::BTreeMap::<i32, Counts>::new();
@@ -207,7 +206,7 @@ pub async fn count_files(
 
 /// How many live files the table has, of every spec and of none.
 pub async fn count_live(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
 ) -> sqlx::Result<i64> {

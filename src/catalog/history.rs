@@ -1,10 +1,10 @@
 //! Our history of drops (`tailrace.drop_history`), which each drop writes in its own transaction.
 
-use sqlx::PgConnection;
 use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::discovery::{Counts, TupleOfSpec};
+use super::session::Session;
 use crate::window::StoredTuple;
 
 /// What our history says of a drop.
@@ -37,10 +37,7 @@ impl PartitionRow {
 }
 
 /// Reads the history of a drop; `None` means that it was never committed.
-pub async fn history(
-    connection: &mut PgConnection,
-    drop_id: Uuid,
-) -> sqlx::Result<Option<HistoryRow>> {
+pub async fn history(connection: &mut Session, drop_id: Uuid) -> sqlx::Result<Option<HistoryRow>> {
     let row = sqlx::query!(
         r#"select snapshot_id, files_ended, delete_files_ended, records, bytes,
                   partitions as "partitions: Json<Vec<PartitionRow>>"

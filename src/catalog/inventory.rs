@@ -11,7 +11,7 @@ pub mod upkeep;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sqlx::PgConnection;
+use super::session::Session;
 
 /// The `hog_*` objects of a schema.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct Index {
 }
 
 /// Reads them. By the primary and name indexes of `pg_catalog`; no table of the server is touched.
-pub async fn objects(connection: &mut PgConnection, schema: &str) -> sqlx::Result<Objects> {
+pub async fn objects(connection: &mut Session, schema: &str) -> sqlx::Result<Objects> {
     let mut objects = Objects::default();
     let tables = sqlx::query!(
         r#"select c.relname::text as "name!",

@@ -9,10 +9,10 @@
 //! between is below the mark and stays unproven.
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
 
 use super::clock_memory::Epoch;
 use super::evidence::may_read;
+use super::session::Session;
 use super::tables::TableIdentity;
 use crate::instant::UtcInstant;
 use crate::window::evidence::first_late_snapshot;
@@ -32,7 +32,7 @@ const DROPS: i64 = 10_000;
 /// Nothing is noted without the right to read `hog_table_stats`, nor for an incarnation that is not in
 /// the catalog: the counter would be that of another one with its id.
 pub async fn note_marks(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     now: UtcInstant,
     window: std::time::Duration,
@@ -93,7 +93,7 @@ pub async fn note_marks(
 /// Some snapshots of the catalog with their times, by ascending id: of those that the server still
 /// has, evenly spaced ones, and our own drops.
 async fn dated_snapshots(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
 ) -> sqlx::Result<Vec<(i64, UtcInstant)>> {
     let rows = sqlx::query!(
@@ -125,7 +125,7 @@ async fn dated_snapshots(
 /// Takes the marks of some specs back at `now`, to be noted anew a window later: a file shows that a
 /// writer has not stopped. Files that land until then and show it again put it off again.
 pub async fn revoke_marks(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableIdentity,
     specs: &[i64],
     now: UtcInstant,
@@ -168,7 +168,7 @@ pub async fn revoke_marks(
 /// Takes back what was noted under a clock that was refused since: every mark of the catalog that
 /// was noted before `epoch`, or is waited for since then, is noted anew, a window after the epoch began.
 pub async fn revoke_marks_before(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     epoch: Epoch,
     window: std::time::Duration,

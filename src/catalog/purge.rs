@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use sqlx::PgConnection;
-
 use super::receipts;
+use super::session::Session;
 use crate::instant::UtcInstant;
 
 /// Receipts are purged in batches of this many rows, and at most so many batches a pass.
@@ -23,7 +22,7 @@ const BATCHES: usize = 20;
 /// any date, and is at least as old as that.
 /// Which catalogs have a history is asked of its key in steps, for it may be long.
 pub async fn purge(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     now: UtcInstant,
     history_keep: Duration,
     receipt_keep: Duration,
@@ -79,7 +78,7 @@ pub async fn purge(
 /// Notes which catalogs are gone, and purges the drops and the noted heads of those that are for longer
 /// than `keep`. A head is noted only where a clock was accepted, which clock_memory remembers.
 async fn purge_history_of_gone_catalogs(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     now: UtcInstant,
     keep: Duration,
     but: &[i64],

@@ -1,13 +1,14 @@
 //! The receipts of explicit drops (`tailrace.drop_receipt`), and whether the server has used a key.
 
 use sqlx::types::Json;
-use sqlx::{AssertSqlSafe, Execute, Executor, PgConnection};
+use sqlx::{AssertSqlSafe, Execute, Executor};
 use uuid::Uuid;
 
 use super::discovery::{Counts, TupleOfSpec};
 use super::history::PartitionRow;
 use super::inventory::owners::server_has_table;
 use super::restore::{compared_after, restored, undone};
+use super::session::Session;
 
 /// A tuple as it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -41,11 +42,9 @@ pub struct ReceiptRow {
     pub is_undone: bool,
 }
 
-/// A receipt to be written.
+/// What a receipt tells of its request.
 #[derive(Debug, Clone, Copy)]
 pub struct NewReceipt<'a> {
-    /// The catalog.
-    pub catalog_id: i64,
     /// The request's key.
     pub idempotency_key: Uuid,
     /// What the request said, hashed.
@@ -54,9 +53,16 @@ pub struct NewReceipt<'a> {
     pub default_spec_id: Option<i64>,
     /// The requested tuples in order; `None` for a truncate.
     pub request: Option<&'a [RequestedTuple]>,
+}
+
+/// What a receipt tells of what came of its request.
+#[derive(Debug, Clone, Copy)]
+pub struct CameOfIt {
+    /// The catalog.
+    pub catalog_id: i64,
     /// The head under the lock, which is the answer where nothing matched.
     pub head: i64,
-    /// The schema version under the lock.
+    /// The schema version after it.
     pub schema_version: i64,
     /// The drop that was written in the same transaction, if anything matched.
     pub drop_id: Option<Uuid>,
@@ -69,7 +75,7 @@ pub struct NewReceipt<'a> {
 /// them: all that tells of it then is its snapshot, and where the catalog was restored to before that, it
 /// is undone.
 pub async fn find(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     idempotency_key: Uuid,
 ) -> sqlx::Result<Option<ReceiptRow>> {
@@ -107,7 +113,7 @@ pub async fn find(
 }
 
 async fn is_undone(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     drop_id: Option<Uuid>,
     snapshot_id: i64,
@@ -125,28 +131,30 @@ async fn is_undone(
 /// Writes a receipt, in the transaction of its drop and under the commit lock. What the drop gave
 /// is taken from its history row by the database: however many tuples, nothing large passes
 /// through the client while it holds the lock.
-pub async fn write(connection: &mut PgConnection, new: &NewReceipt<'_>) -> sqlx::Result<()> {
-    write_or_prepare(connection, new, false).await
+pub async fn write(
+    connection: &mut Session,
+    new: &NewReceipt<'_>,
+    came_of_it: CameOfIt,
+) -> sqlx::Result<()> {
+    write_or_prepare(connection, new, came_of_it, false).await
 }
 
 /// Has the server parse the statement of [`write()`], as [`super::tail::prepare_write`] does.
-pub async fn prepare_write(connection: &mut PgConnection) -> sqlx::Result<()> {
+pub async fn prepare_write(connection: &mut Session) -> sqlx::Result<()> {
     let nothing = NewReceipt {
-        catalog_id: 0,
         idempotency_key: Uuid::nil(),
         fingerprint: &[],
         default_spec_id: None,
         request: None,
-        head: 0,
-        schema_version: 0,
-        drop_id: None,
     };
-    write_or_prepare(connection, &nothing, true).await
+    let nowhere = CameOfIt { catalog_id: 0, head: 0, schema_version: 0, drop_id: None };
+    write_or_prepare(connection, &nothing, nowhere, true).await
 }
 
 async fn write_or_prepare(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     new: &NewReceipt<'_>,
+    came_of_it: CameOfIt,
     only_prepare: bool,
 ) -> sqlx::Result<()> {
     let statement = sqlx::query!(
@@ -159,14 +167,14 @@ async fn write_or_prepare(
                   h.drop_id
            from (select) as always
            left join tailrace.drop_history h on h.drop_id = $8"#,
-        new.catalog_id,
+        came_of_it.catalog_id,
         new.idempotency_key,
         new.fingerprint,
         new.default_spec_id,
         new.request.map(Json) as _,
-        new.head,
-        new.schema_version,
-        new.drop_id
+        came_of_it.head,
+        came_of_it.schema_version,
+        came_of_it.drop_id
     );
     if only_prepare {
         connection.prepare(statement.sql()).await?;
@@ -179,7 +187,7 @@ async fn write_or_prepare(
 /// Whether a commit of the server's own has used the key. Such receipts are purged after 7 days, so
 /// that "no" proves nothing; and servers before V7 have none.
 pub async fn used_by_server(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     idempotency_key: Uuid,
 ) -> sqlx::Result<bool> {
@@ -201,7 +209,7 @@ pub async fn used_by_server(
 /// again. After a refused clock the age counts from when it was accepted again: a receipt of a clock that
 /// was behind looks older than it is, and its key must still be answered.
 pub async fn purge(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     keep: std::time::Duration,
     but: &[i64],
     limit: i64,

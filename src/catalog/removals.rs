@@ -1,6 +1,6 @@
 //! The server's queue of objects to delete (`hog_file_removal`), which only it writes.
 
-use sqlx::PgConnection;
+use super::session::Session;
 
 /// How many rows of the catalog's queue are not drained yet, counted up to `limit`: where that is
 /// the answer, there may be more.
@@ -10,11 +10,7 @@ use sqlx::PgConnection;
 /// more of it than the limit. The order is there for the planner alone: without it a scan of the
 /// table, which it takes to meet such rows early, looks cheaper than the index; and so does the
 /// primary key where two catalogs share the queue, unless the order is one that it cannot give.
-pub async fn undrained(
-    connection: &mut PgConnection,
-    catalog_id: i64,
-    limit: i64,
-) -> sqlx::Result<i64> {
+pub async fn undrained(connection: &mut Session, catalog_id: i64, limit: i64) -> sqlx::Result<i64> {
     sqlx::query_scalar!(
         r#"select pg_catalog.count(*) as "rows!" from (
              select from hog_file_removal

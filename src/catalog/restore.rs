@@ -33,9 +33,9 @@ mod specs;
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::session::Session;
 use super::tables::Marks;
 use crate::instant::UtcInstant;
 
@@ -101,10 +101,7 @@ pub struct Head {
 }
 
 /// Reads it; `None` if the catalog is gone.
-pub async fn outset(
-    connection: &mut PgConnection,
-    catalog_id: i64,
-) -> sqlx::Result<Option<Outset>> {
+pub async fn outset(connection: &mut Session, catalog_id: i64) -> sqlx::Result<Option<Outset>> {
     let row = sqlx::query!(
         r#"select coalesce(c.next_file_id) as "counter!", s.snapshot_id as "snapshot_id?",
                   s.snapshot_time as "snapshot_time?"
@@ -130,7 +127,7 @@ pub async fn outset(
 /// fields where it has partition specs. The first is written in one transaction with the counter, and expiry
 /// never deletes it; so a catalog that lacks one of these has been loaded in part. True of one that has no
 /// snapshot yet, or is gone.
-pub async fn is_whole(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<bool> {
+pub async fn is_whole(connection: &mut Session, catalog_id: i64) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"select not exists (
              select from hog_catalog c
@@ -157,10 +154,7 @@ pub async fn is_whole(connection: &mut PgConnection, catalog_id: i64) -> sqlx::R
 /// Compares what is noted with the catalog; `None` where it was not restored since that was noted last, or
 /// is not whole.
 /// Only reads: one statement, which looks up at most twice [`FACTS`] snapshots, each by its key.
-pub async fn restored(
-    connection: &mut PgConnection,
-    catalog_id: i64,
-) -> sqlx::Result<Option<Restored>> {
+pub async fn restored(connection: &mut Session, catalog_id: i64) -> sqlx::Result<Option<Restored>> {
     let row = sqlx::query!(
         r#"with facts as materialized (
              (select snapshot_id, snapshot_time, noted_at from tailrace.noted_head
@@ -209,7 +203,7 @@ pub async fn restored(
 
 /// Which of these drops of a catalog are undone. `restored` is what [`restored()`] said.
 pub async fn undone(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     restored: Option<&Restored>,
     drop_ids: &[Uuid],
@@ -248,7 +242,7 @@ pub struct NotedHead {
 /// A head is noted once: what was learned of it before it was the head must not count as older. Nothing is
 /// noted where the newest one does not agree: a head of the restored catalog beside it could hide that.
 pub async fn note_head(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     now: UtcInstant,
 ) -> sqlx::Result<Option<NotedHead>> {
@@ -293,7 +287,7 @@ pub async fn note_head(
 /// Forgets heads that say no more than others: of each pass but its newest, and of those beyond the newest
 /// half of [`FACTS`] all but the first of each day. For a pass that begins, after it found that all agree: a
 /// restore to before one of these is told by the newer ones.
-pub async fn thin_heads(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
+pub async fn thin_heads(connection: &mut Session, catalog_id: i64) -> sqlx::Result<()> {
     sqlx::query!(
         r#"delete from tailrace.noted_head
            where catalog_id = $1 and snapshot_id = any (array (

@@ -5,8 +5,8 @@
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sqlx::PgConnection;
 
+use super::session::Session;
 use crate::catalog::inventory::owners::server_has_table;
 
 /// A published generation.
@@ -70,7 +70,7 @@ pub struct SampledTuple {
 ///
 /// Servers before V22 lack `measures_generation`: it is read as [`super`] says.
 pub async fn published(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
 ) -> sqlx::Result<Option<Generation>> {
     for table in ["hog_maintenance_summary", "hog_maintenance_summary_tier"] {
@@ -107,7 +107,7 @@ pub async fn published(
 /// them: all bytes of a size tier of which every file is selected; else, as only small files are,
 /// the mean of the tier's small files times their number. A tier is of files of like size.
 pub async fn tables(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     generation: Generation,
 ) -> sqlx::Result<Vec<(i64, Sampled)>> {
@@ -159,7 +159,7 @@ pub async fn tables(
 
 /// What the sample has of each partition of a table; amounts as [`tables`] has them.
 pub async fn tuples(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
     generation: Generation,

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use sqlx::PgConnection;
 
 use super::restore::restored;
+use super::session::Session;
 use crate::instant::UtcInstant;
 use crate::window::evidence::Mark;
 use crate::window::{SpecBook, SpecField, SpecPast};
@@ -107,7 +107,7 @@ impl From<FieldRow> for SpecField {
 
 /// Reads the live columns and the live spec.
 pub async fn table_shape(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
 ) -> sqlx::Result<TableShape> {
@@ -154,7 +154,7 @@ pub async fn table_shape(
 /// Everything known of the table's specs: what the catalog has, and our copies of what it
 /// deleted. Copies that are of another incarnation, which had the same id, are none of them.
 pub async fn spec_book(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
 ) -> sqlx::Result<SpecBook> {
@@ -256,7 +256,7 @@ pub async fn spec_book(
 /// fields there, and a copy that is there loses nothing: neither its date, its mark nor its trust. If the
 /// two saw the id begin in different snapshots, it was given twice, and is noted as that.
 pub async fn copy_specs(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     seen_at: Option<UtcInstant>,
 ) -> sqlx::Result<()> {

@@ -2,8 +2,9 @@
 
 use anyhow::Context;
 use serde_json::Value;
-use sqlx::PgConnection;
 use uuid::Uuid;
+
+use super::session::Session;
 
 /// A catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +46,7 @@ pub struct LiveTable {
 }
 
 /// Every catalog of the database, by name.
-pub async fn catalogs(connection: &mut PgConnection) -> sqlx::Result<Vec<Catalog>> {
+pub async fn catalogs(connection: &mut Session) -> sqlx::Result<Vec<Catalog>> {
     sqlx::query_as!(Catalog, "select catalog_id, name from hog_catalog order by name")
         .fetch_all(connection)
         .await
@@ -57,7 +58,7 @@ pub async fn catalogs(connection: &mut PgConnection) -> sqlx::Result<Vec<Catalog
 /// Servers before V11 lack `properties`, and most servers lack `file_format`: both are read as
 /// [`super`] says.
 pub async fn live_tables(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog: &Catalog,
     governed_only: bool,
 ) -> sqlx::Result<Vec<LiveTable>> {
@@ -107,7 +108,7 @@ pub async fn live_tables(
 
 /// A live table of a catalog by its names, through the indexes of live names.
 pub async fn find_live_table(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     catalog: &str,
     namespace: &str,
@@ -155,7 +156,7 @@ pub async fn find_live_table(
 /// # Errors
 /// There is none; the text says what of it there is not.
 pub async fn find_table(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog: &str,
     namespace: &str,
     table: &str,
@@ -173,7 +174,7 @@ pub async fn find_table(
 /// The id counter of the catalog's files: every file committed after this read has an id at
 /// or above it, for ids are allocated under the commit lock (contract, "Compaction").
 pub async fn file_id_counter(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
 ) -> sqlx::Result<Option<i64>> {
     sqlx::query_scalar!("select next_file_id from hog_catalog where catalog_id = $1", catalog_id)
@@ -192,7 +193,7 @@ pub struct Marks {
 
 /// Reads both at one moment, from the one row that every commit writes; `None` if the catalog is
 /// gone.
-pub async fn marks(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<Option<Marks>> {
+pub async fn marks(connection: &mut Session, catalog_id: i64) -> sqlx::Result<Option<Marks>> {
     sqlx::query_as!(
         Marks,
         r#"select next_file_id as files_below, last_snapshot_id as through_snapshot

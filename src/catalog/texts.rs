@@ -4,9 +4,8 @@
 //! day share the same day texts, and ended files keep their entries until expiry deletes them. So
 //! an entry costs a look at its file, and every statement here reads a bounded number of entries.
 
-use sqlx::PgConnection;
-
 use super::live_file::{LiveFile, LiveFileRow};
+use super::session::Session;
 
 /// How many entries one statement reads, over all of its texts.
 pub const PAGE: i64 = 20_000;
@@ -16,7 +15,7 @@ pub const PAGE: i64 = 20_000;
 ///
 /// A loose scan: one descent of the index per distinct text, however many files share it.
 pub async fn distinct_texts(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     key_index: i32,
     after: Option<&str>,
@@ -50,7 +49,7 @@ pub async fn distinct_texts(
 /// Whether the texts have more than `most` entries together. Reads the index alone, and no more
 /// than that of it.
 pub async fn have_more_entries(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     key_index: i32,
     texts: &[String],
@@ -95,7 +94,7 @@ pub struct Found {
 /// The table's live files that have one of the texts at a key; of each text at most
 /// [`PAGE`] / number of texts entries, the lowest ids first.
 pub async fn files_with_texts(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
     key_index: i32,

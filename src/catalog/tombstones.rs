@@ -12,8 +12,9 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
 use uuid::Uuid;
+
+use super::session::Session;
 
 /// A policy row whose table is gone, or was.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +43,7 @@ pub struct NamedPolicy {
 /// Notes which policies have their tables and which do not, in all catalogs but these; returns those whose
 /// tables are back.
 pub async fn note_policies(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     now: DateTime<Utc>,
     but: &[i64],
 ) -> sqlx::Result<Vec<NamedPolicy>> {
@@ -87,7 +88,7 @@ pub async fn note_policies(
 
 /// Notes the names of tables beside their policies: the last ones that the catalog knows, also of tables
 /// that were dropped. They say what a policy was for when the catalog no longer does.
-async fn note_names(connection: &mut PgConnection, but: &[i64]) -> sqlx::Result<()> {
+async fn note_names(connection: &mut Session, but: &[i64]) -> sqlx::Result<()> {
     sqlx::query!(
         r#"update tailrace.policy p
            set catalog_name = k.catalog, namespace_name = k.namespace, table_name = k.name
@@ -117,10 +118,7 @@ async fn note_names(connection: &mut PgConnection, but: &[i64]) -> sqlx::Result<
 }
 
 /// The catalogs with policies of tables that are gone.
-pub async fn with_gone_policies(
-    connection: &mut PgConnection,
-    but: &[i64],
-) -> sqlx::Result<Vec<i64>> {
+pub async fn with_gone_policies(connection: &mut Session, but: &[i64]) -> sqlx::Result<Vec<i64>> {
     sqlx::query_scalar!(
         r#"select distinct coalesce(catalog_id) as "catalog_id!" from tailrace.policy
            where gone_seen_at is not null and catalog_id <> all ($1::bigint[])
@@ -133,7 +131,7 @@ pub async fn with_gone_policies(
 
 /// Notes that it is told that another table of this one's name has no policy; whether it was not before.
 pub async fn note_orphaned(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
     table_uuid: Uuid,
@@ -153,10 +151,7 @@ pub async fn note_orphaned(
 
 /// Notes that it is told of all other policies that their tables are gone; returns those of which it was
 /// not before.
-pub async fn note_told(
-    connection: &mut PgConnection,
-    but: &[i64],
-) -> sqlx::Result<Vec<NamedPolicy>> {
+pub async fn note_told(connection: &mut Session, but: &[i64]) -> sqlx::Result<Vec<NamedPolicy>> {
     sqlx::query_as!(
         NamedPolicy,
         r#"update tailrace.policy p set gone_told = 'gone'
@@ -177,7 +172,7 @@ pub async fn note_told(
 ///
 /// After a refused clock the age counts from when it was accepted again.
 pub async fn purge_policies(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     now: DateTime<Utc>,
     keep: Duration,
     but: &[i64],
@@ -225,7 +220,7 @@ pub async fn purge_policies(
 /// The same of the copies of specs and of the types of their columns: notes which have their tables, and
 /// deletes those whose tables are gone for longer than `keep`.
 pub async fn look_after_copies(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     now: DateTime<Utc>,
     keep: Duration,
     but: &[i64],

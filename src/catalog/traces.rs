@@ -26,9 +26,9 @@ pub mod queue;
 pub mod read;
 pub mod unindexed;
 
-use sqlx::{Connection, PgConnection, Postgres, Transaction};
 use uuid::Uuid;
 
+use super::session::{Session, Transaction};
 use crate::instant::UtcInstant;
 
 /// How many drops of a catalog one pass looks at, the oldest first.
@@ -46,9 +46,9 @@ pub struct OpenCatalog {
 /// Begins a transaction whose statements reach rows by index, whatever the planner believes of the
 /// tables: with old statistics it may take one of ten million files for a small one.
 pub(super) async fn by_index<'c>(
-    connection: &'c mut PgConnection,
+    connection: &'c mut Session,
     begin: &'static str,
-) -> sqlx::Result<Transaction<'c, Postgres>> {
+) -> sqlx::Result<Transaction<'c>> {
     let mut transaction = connection.begin_with(begin).await?;
     sqlx::raw_sql(
         "set local enable_seqscan = off; set local enable_hashjoin = off; \
@@ -60,12 +60,12 @@ pub(super) async fn by_index<'c>(
 }
 
 /// A transaction to note something in. No lock but those of the rows of our history.
-pub async fn noting(connection: &mut PgConnection) -> sqlx::Result<Transaction<'_, Postgres>> {
+pub async fn noting(connection: &mut Session) -> sqlx::Result<Transaction<'_>> {
     by_index(connection, "begin isolation level read committed read write").await
 }
 
 /// The catalogs with drops that are not gone.
-pub async fn open_catalogs(connection: &mut PgConnection) -> sqlx::Result<Vec<OpenCatalog>> {
+pub async fn open_catalogs(connection: &mut Session) -> sqlx::Result<Vec<OpenCatalog>> {
     sqlx::query_as!(
         OpenCatalog,
         r#"select c.catalog_id, c.earliest_snapshot_id as floor
@@ -84,7 +84,7 @@ pub async fn open_catalogs(connection: &mut PgConnection) -> sqlx::Result<Vec<Op
 
 /// Notes the names of tables beside their drops, among the newest [`DROPS`]: the name that the
 /// catalog knew last, if the table was dropped meanwhile.
-pub async fn note_names(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
+pub async fn note_names(connection: &mut Session, catalog_id: i64) -> sqlx::Result<()> {
     sqlx::query!(
         r#"update tailrace.drop_history h
            set table_name = (
@@ -121,10 +121,7 @@ pub struct Passed {
 }
 
 /// The oldest [`DROPS`] drops at or below the floor of which rows may be left.
-pub async fn passed(
-    connection: &mut PgConnection,
-    catalog: &OpenCatalog,
-) -> sqlx::Result<Vec<Passed>> {
+pub async fn passed(connection: &mut Session, catalog: &OpenCatalog) -> sqlx::Result<Vec<Passed>> {
     sqlx::query_as!(
         Passed,
         r#"select drop_id, snapshot_id, table_id from tailrace.drop_history
@@ -142,7 +139,7 @@ pub async fn passed(
 /// Which of these snapshots ended no file that still has a row: one look each into
 /// hog_data_file_ended (catalog_id, end_snapshot).
 pub async fn without_rows(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     snapshot_ids: &[i64],
 ) -> sqlx::Result<Vec<i64>> {
@@ -163,7 +160,7 @@ pub async fn without_rows(
 ///
 /// The mark is the end of hog_file_removal_drain, the index of what is undrained.
 pub async fn note_purged(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     drop_ids: &[Uuid],
     now: UtcInstant,
@@ -188,7 +185,7 @@ pub async fn note_purged(
 /// Notes up to ten times [`DROPS`] drops as gone: those whose mark is below every undrained row of
 /// the catalog's queue.
 pub async fn note_gone(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     now: UtcInstant,
 ) -> sqlx::Result<()> {

@@ -1,7 +1,6 @@
 //! The partition specs of a table one by one, and who vouched for the values of their files.
 
-use sqlx::PgConnection;
-
+use super::session::Session;
 use super::shape::FieldRow;
 use super::tables::TableIdentity;
 use crate::instant::UtcInstant;
@@ -63,7 +62,7 @@ pub struct Trust {
 /// Every definition of every spec of a table that the catalog or our copies know, by id. `window`
 /// is `guard.stale_writer_window`.
 pub async fn known_specs(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableIdentity,
     window: std::time::Duration,
 ) -> sqlx::Result<Vec<KnownSpec>> {
@@ -131,7 +130,7 @@ pub async fn known_specs(
 /// moment. False where nothing was recorded: we have no copy of the spec, or several definitions, or
 /// somebody has vouched for it before, and that record stays.
 pub async fn record_trust(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableIdentity,
     spec_id: i64,
     by: &str,

@@ -1,6 +1,6 @@
 //! The live deletion vectors of files.
 
-use sqlx::PgConnection;
+use super::session::Session;
 
 /// A live deletion vector that planning found on a planned file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,7 +22,7 @@ const PAGE: usize = 10_000;
 /// That they are live is asked outside, or the planner, without statistics, would take the index of
 /// all live vectors for it.
 pub async fn live_vectors(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     files: &[(i64, i32)],
 ) -> sqlx::Result<Vec<PlannedVector>> {

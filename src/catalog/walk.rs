@@ -8,9 +8,9 @@
 //! each piece, or, without statistics, read them for each file by hog_delete_file_live.
 
 use serde::{Deserialize, Serialize};
-use sqlx::PgConnection;
 
 use super::live_file::{LiveFile, LiveFileRow};
+use super::session::Session;
 
 /// How many files one piece has.
 pub const PIECE: i64 = 10_000;
@@ -41,7 +41,7 @@ impl Place {
 /// snapshot may have brought all files of the table, and its order could not be cut there; the
 /// primary key would read the neighbours'.
 pub async fn walk(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
     after: Place,
@@ -116,7 +116,7 @@ pub async fn walk(
 ///
 /// By hog_data_file_live: neither neighbours nor ended files are read.
 pub async fn live_since(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
     after_snapshot: i64,
@@ -157,7 +157,7 @@ pub async fn live_since(
 /// By the primary key: it reads the neighbours' files of these ids as well, so it is for a range
 /// that is narrow.
 pub async fn live_in_ids(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
     from_id: i64,

@@ -13,8 +13,10 @@
 use std::fmt::Write;
 
 use serde_json::Value;
+use sqlx::AssertSqlSafe;
 use sqlx::types::Json;
-use sqlx::{AssertSqlSafe, PgConnection};
+
+use super::session::Session;
 
 /// An index that the update writes to, and how its leaf for a row is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +135,7 @@ impl Rows {
 ///
 /// Older servers lack some, and a server builds them anew from time to time; without its index a
 /// look-up would read the whole table for each row.
-pub async fn leaf_indexes(connection: &mut PgConnection) -> sqlx::Result<Vec<String>> {
+pub async fn leaf_indexes(connection: &mut Session) -> sqlx::Result<Vec<String>> {
     let names: Vec<String> = [FILES, VECTORS]
         .iter()
         .flat_map(|rows| rows.leaves)
@@ -153,7 +155,7 @@ pub async fn leaf_indexes(connection: &mut PgConnection) -> sqlx::Result<Vec<Str
 
 /// Reads the pages of these rows.
 pub async fn read_pages(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     rows: &Rows,
     indexes: &[String],
@@ -170,7 +172,7 @@ pub async fn read_pages(
 
 /// As [`read_pages`], and tells how it was carried out: what `EXPLAIN (ANALYZE, BUFFERS)` answers.
 pub async fn explain_pages(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     rows: &Rows,
     indexes: &[String],

@@ -4,13 +4,13 @@ use std::io::Write;
 
 use anyhow::Context;
 use serde::Serialize;
-use sqlx::PgConnection;
 
 use super::drop::{can_ask, confirmed};
 use super::policy::session_user;
 use super::{DONE, FAILED, Output, USAGE, database};
 use crate::catalog::clock_memory::accept;
 use crate::catalog::connect::close;
+use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, catalogs};
 use crate::clock_guard::Reading;
 use crate::config::Config;
@@ -83,7 +83,7 @@ pub async fn run(config: &Config, command: &ClockCommand) -> anyhow::Result<u8> 
 }
 
 async fn accept_or_ask(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     settings: &Settings,
     args: &AcceptArgs,
 ) -> anyhow::Result<u8> {

@@ -6,12 +6,12 @@ use std::io::{BufRead, IsTerminal, Read, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::text::{bytes, columns, count, counted};
 use super::{DONE, FAILED, Output, TableName, USAGE, database, policy, table_name};
 use crate::catalog::connect::close;
+use crate::catalog::session::Session;
 use crate::catalog::shape::table_shape;
 use crate::catalog::tables::find_table;
 use crate::config::Config;
@@ -82,7 +82,7 @@ pub async fn run(config: &Config, args: &DropArgs) -> anyhow::Result<u8> {
 }
 
 async fn drop_or_ask(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     config: &Config,
     args: &DropArgs,
     asks: bool,
@@ -138,10 +138,7 @@ async fn drop_or_ask(
     Ok(DONE)
 }
 
-async fn read(
-    connection: &mut PgConnection,
-    args: &DropArgs,
-) -> anyhow::Result<Vec<PartitionItem>> {
+async fn read(connection: &mut Session, args: &DropArgs) -> anyhow::Result<Vec<PartitionItem>> {
     // A request that is repeated must read the same although its table may be gone: stored texts
     // need no table.
     let given: Vec<String> = match &args.from_file {

@@ -7,15 +7,18 @@ mod doctor;
 mod drop;
 mod health;
 mod migrate;
-pub(crate) mod plan;
+mod plan;
 mod policy;
 mod progress;
 mod run;
 mod spec;
-pub(crate) mod sweep;
-pub(crate) mod text;
+mod sweep;
+pub mod text;
 mod trace;
 mod verify;
+
+pub use plan::text as plan_text;
+pub use sweep::text as sweep_text;
 
 use std::io;
 use std::path::PathBuf;
@@ -25,6 +28,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::catalog::connect::Database;
 use crate::catalog::failure::in_words;
+use crate::catalog::session::Patience;
 use crate::config::{Config, LoadOptions};
 use crate::policy::field::FieldError;
 use crate::policy::keep::KeepError;
@@ -92,15 +96,6 @@ enum Command {
     Health,
     /// Print the configuration in force, secrets masked.
     Config,
-    /// Show all of it on a lake of its own: a private throwaway Postgres, tables, policies, a pass.
-    Demo(DemoArgs),
-}
-
-#[derive(Debug, clap::Args)]
-struct DemoArgs {
-    /// Leave the lake running at the end, and say how to connect and what to try.
-    #[arg(long)]
-    keep: bool,
 }
 
 /// How a result is shown.
@@ -158,9 +153,6 @@ fn table_name(text: &str) -> Result<TableName, String> {
 /// Runs a command line to its exit code.
 pub async fn run(cli: Cli) -> ExitCode {
     let _flush = telemetry::FlushAtEnd;
-    if let Command::Demo(args) = &cli.command {
-        return finish(crate::demo::show::run(args.keep).await.map(|()| DONE));
-    }
     let config = match Config::load(&LoadOptions::from_process(cli.config)) {
         Ok(config) => config,
         Err(error) => {
@@ -198,7 +190,6 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Migrate => migrate::run(&config).await,
         Command::Health => health::run(&config),
         Command::Config => config::run(&config),
-        Command::Demo(_) => Ok(DONE),
     })
 }
 
@@ -232,5 +223,6 @@ fn database(config: &Config) -> anyhow::Result<Database> {
         options: config.connect_options()?,
         schema: config.database.schema.as_str().to_owned(),
         connect_timeout: config.database.connect_timeout.get(),
+        patience: Patience::default(),
     })
 }

@@ -5,7 +5,6 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use anyhow::bail;
-use sqlx::PgConnection;
 
 use super::plan::table_text;
 use super::text::{columns, counted};
@@ -14,6 +13,7 @@ use crate::catalog::clock;
 use crate::catalog::connect::close;
 use crate::catalog::deadline::within;
 use crate::catalog::failure::in_words;
+use crate::catalog::session::Session;
 use crate::catalog::tables::{LiveTable, catalogs, find_table, live_tables};
 use crate::config::Config;
 use crate::events;
@@ -125,7 +125,7 @@ pub async fn run(config: &Config, command: &PolicyCommand) -> anyhow::Result<u8>
 }
 
 async fn set(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     args: &SetArgs,
     settings: &Settings,
     shield: &shield::Settings,
@@ -181,7 +181,7 @@ async fn set(
     Ok(DONE)
 }
 
-async fn get(connection: &mut PgConnection, args: &GetArgs) -> anyhow::Result<u8> {
+async fn get(connection: &mut Session, args: &GetArgs) -> anyhow::Result<u8> {
     let table = match find(connection, &args.table).await {
         Ok(table) => table,
         Err(error) => match of_gone(connection, &args.table, None).await?.len() {
@@ -199,7 +199,7 @@ async fn get(connection: &mut PgConnection, args: &GetArgs) -> anyhow::Result<u8
     show(&listed, args.output, false)
 }
 
-async fn list(connection: &mut PgConnection, args: &ListArgs) -> anyhow::Result<u8> {
+async fn list(connection: &mut Session, args: &ListArgs) -> anyhow::Result<u8> {
     let mut all = Vec::new();
     let mut known = false;
     for catalog in catalogs(connection).await? {
@@ -231,7 +231,7 @@ async fn list(connection: &mut PgConnection, args: &ListArgs) -> anyhow::Result<
 }
 
 async fn unset(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     args: &UnsetArgs,
     settings: &Settings,
     shield: &shield::Settings,
@@ -299,13 +299,13 @@ async fn unset(
     Ok(DONE)
 }
 
-async fn find(connection: &mut PgConnection, args: &TableArgs) -> anyhow::Result<LiveTable> {
+async fn find(connection: &mut Session, args: &TableArgs) -> anyhow::Result<LiveTable> {
     find_table(connection, &args.catalog, &args.table.namespace, &args.table.table).await
 }
 
 /// The policies of tables of the name that are gone, or whose place the live table took.
 async fn of_gone(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     args: &TableArgs,
     live: Option<&LiveTable>,
 ) -> sqlx::Result<Vec<tombstones::Tombstone>> {
@@ -315,7 +315,7 @@ async fn of_gone(
 
 /// Takes them away, and says so; false where there is none.
 async fn forget_gone(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     args: &TableArgs,
     live: Option<&LiveTable>,
 ) -> anyhow::Result<bool> {

@@ -2,8 +2,6 @@
 
 use std::io::Write;
 
-use sqlx::PgConnection;
-
 use super::drop::{can_ask, confirmed};
 use super::plan::expired_text;
 use super::policy::session_user;
@@ -12,6 +10,7 @@ use super::text::columns;
 use super::{DONE, FAILED, Output, TableName, USAGE, database, table_name};
 use crate::catalog::connect::close;
 use crate::catalog::failure::in_words;
+use crate::catalog::session::Session;
 use crate::catalog::tables::{LiveTable, find_table};
 use crate::config::Config;
 use crate::policy::Mode;
@@ -91,12 +90,12 @@ pub async fn run(config: &Config, command: &SpecCommand) -> anyhow::Result<u8> {
     result
 }
 
-async fn find(connection: &mut PgConnection, args: &TableArgs) -> anyhow::Result<LiveTable> {
+async fn find(connection: &mut Session, args: &TableArgs) -> anyhow::Result<LiveTable> {
     find_table(connection, &args.catalog, &args.table.namespace, &args.table.table).await
 }
 
 async fn list(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     args: &ListArgs,
     settings: &Settings,
 ) -> anyhow::Result<u8> {
@@ -114,7 +113,7 @@ async fn list(
 }
 
 async fn trust_or_ask(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     args: &TrustArgs,
     settings: &Settings,
 ) -> anyhow::Result<u8> {

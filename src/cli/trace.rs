@@ -3,11 +3,11 @@
 use std::io::Write;
 
 use anyhow::ensure;
-use sqlx::PgConnection;
 
 use super::text::{bytes, columns, count, counted};
 use super::{DONE, Output, TableName, database, table_name};
 use crate::catalog::connect::close;
+use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, catalogs};
 use crate::config::Config;
 use crate::instant::UtcInstant;
@@ -42,7 +42,7 @@ pub async fn run(config: &Config, args: &TraceArgs) -> anyhow::Result<u8> {
     told.map(|()| DONE)
 }
 
-async fn tell(connection: &mut PgConnection, args: &TraceArgs) -> anyhow::Result<()> {
+async fn tell(connection: &mut Session, args: &TraceArgs) -> anyhow::Result<()> {
     let mut found = catalogs(connection).await?;
     if let Some(name) = &args.catalog {
         found.retain(|catalog| catalog.name == *name);
@@ -68,7 +68,7 @@ async fn tell(connection: &mut PgConnection, args: &TraceArgs) -> anyhow::Result
 
 /// The drops that are asked for, page by page.
 async fn drops_of(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog: &Catalog,
     args: &TraceArgs,
 ) -> anyhow::Result<TraceReport> {

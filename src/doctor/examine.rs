@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use sqlx::PgConnection;
-
 use super::governed::{self, Governed};
 use super::server;
 use super::ungoverned::{self, Reading};
@@ -20,6 +18,7 @@ use crate::catalog::inventory::consumers::slowest;
 use crate::catalog::inventory::creators::creators as creators_of;
 use crate::catalog::inventory::{objects, owners, privileges, upkeep};
 use crate::catalog::restore::restored;
+use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, LiveTable, catalogs, live_tables};
 use crate::catalog::{removals, sample};
 use crate::clock_guard;
@@ -53,7 +52,8 @@ pub async fn examine(doctor: &Doctor<'_>) -> anyhow::Result<Report> {
     examined
 }
 
-async fn examine_in(connection: &mut PgConnection, doctor: &Doctor<'_>) -> anyhow::Result<Report> {
+async fn examine_in(connection: &mut Session, doctor: &Doctor<'_>) -> anyhow::Result<Report> {
+    connection.statements_take(Duration::from_secs(10));
     let bounds = "set statement_timeout = '10s'; set lock_timeout = '1s'";
     sqlx::raw_sql(bounds).execute(&mut *connection).await?;
     let clock = read_clock(connection, doctor.settings).await?;
@@ -96,11 +96,7 @@ struct Examination<'a> {
 }
 
 impl Examination<'_> {
-    async fn catalogs(
-        &mut self,
-        connection: &mut PgConnection,
-        has_ours: bool,
-    ) -> anyhow::Result<()> {
+    async fn catalogs(&mut self, connection: &mut Session, has_ours: bool) -> anyhow::Result<()> {
         let read = catalogs(connection).await;
         let Some(mut found) = self.looked("catalogs", None, read)? else { return Ok(()) };
         if let Some(name) = self.doctor.catalog {
@@ -158,7 +154,7 @@ impl Examination<'_> {
     /// What passes remember of the catalog's clock; up to which snapshot a person has accepted it.
     async fn memory(
         &mut self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
         catalog: &Catalog,
     ) -> anyhow::Result<Option<i64>> {
         let max_skew = self.doctor.settings.max_clock_skew;
@@ -171,7 +167,7 @@ impl Examination<'_> {
     /// Whether the catalog was restored, and what that took back.
     async fn restores(
         &mut self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
         catalog: &Catalog,
     ) -> anyhow::Result<()> {
         let compared = restored(connection, catalog.catalog_id).await;
@@ -188,7 +184,7 @@ impl Examination<'_> {
     /// Clocks, retention, the floor, the queue and the snapshots of a catalog.
     async fn upkeep(
         &mut self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
         catalog: &Catalog,
         trusted_head: Option<i64>,
     ) -> anyhow::Result<()> {
@@ -223,11 +219,7 @@ impl Examination<'_> {
     }
 
     /// The policies of a catalog's tables, and the tables without one.
-    async fn tables(
-        &mut self,
-        connection: &mut PgConnection,
-        catalog: &Catalog,
-    ) -> anyhow::Result<()> {
+    async fn tables(&mut self, connection: &mut Session, catalog: &Catalog) -> anyhow::Result<()> {
         let settings = self.doctor.settings;
         let live = live_tables(connection, catalog, false).await;
         let Some(live) = self.looked("policies", Some(catalog), live)? else { return Ok(()) };
@@ -258,7 +250,7 @@ impl Examination<'_> {
 
     async fn ungoverned(
         &mut self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
         catalog: &Catalog,
         tables: &[LiveTable],
     ) -> anyhow::Result<Vec<ungoverned::Ungoverned>> {

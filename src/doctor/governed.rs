@@ -1,10 +1,10 @@
 //! What is read of each table that asks for retention.
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
 
 use crate::catalog::failure::Failure;
 use crate::catalog::inventory::consumers;
+use crate::catalog::session::Session;
 use crate::catalog::shape::{spec_book, table_shape};
 use crate::catalog::tables::LiveTable;
 use crate::catalog::trust::{KnownSpec, known_specs};
@@ -46,7 +46,7 @@ pub struct Governed {
 
 /// Reads it; `None` where nobody asked for retention.
 pub async fn read(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: LiveTable,
     settings: &Settings,
     now: UtcInstant,

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sqlx::PgConnection;
 
 use super::{Finding, Level, at, shell_word};
 use crate::catalog::sample::{Generation, tuples};
+use crate::catalog::session::Session;
 use crate::catalog::shape::{spec_book, table_shape};
 use crate::catalog::tables::{LiveTable, TableIdentity};
 use crate::catalog::walk::live_since;
@@ -69,7 +69,7 @@ pub struct Reading {
 /// Reads what a policy on the first time field of the live spec would free; `None` for a table
 /// that is not partitioned by time.
 pub async fn read(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &LiveTable,
     reading: Reading,
 ) -> sqlx::Result<Option<Ungoverned>> {
@@ -99,7 +99,7 @@ fn judges(book: &SpecBook, source_field_id: i64, now: UtcInstant) -> Vec<(u32, J
 }
 
 async fn count(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableIdentity,
     judges: &[(u32, Judge)],
     reading: Reading,

@@ -5,22 +5,16 @@
 
 use std::time::{Duration, Instant};
 
-use sqlx::{AssertSqlSafe, Connection, PgConnection, Postgres, Transaction};
+use sqlx::AssertSqlSafe;
 
 use super::request::Limits;
-use crate::catalog::commit_lock;
-use crate::catalog::deadline::{SLACK, within};
+use crate::catalog::commit_lock::{HoldBounds, acquire};
 use crate::catalog::failure::Failure;
-use crate::catalog::guard::HoldBounds;
+use crate::catalog::session::{Session, Transaction};
 
 /// The longest that COMMIT is waited for, replicas that confirm it included; what became of it is
 /// looked up afterwards.
 const COMMIT: Duration = Duration::from_secs(60);
-
-/// The longest that all of the work under the lock may take, from the client's view: three statements.
-pub fn longest_work(limits: &Limits) -> Duration {
-    limits.max_hold * 3 + SLACK
-}
 
 /// What holds have cost so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,7 +27,7 @@ pub struct Times {
 
 /// The commit lock of a catalog, held by an open READ COMMITTED transaction.
 pub struct HeldLock<'a> {
-    transaction: Transaction<'a, Postgres>,
+    transaction: Transaction<'a>,
     granted: Instant,
 }
 
@@ -41,7 +35,7 @@ impl<'a> HeldLock<'a> {
     /// Begins a transaction and takes the lock; `None` if it was not had within
     /// `limits.lock_timeout`. The session must not be in a transaction.
     pub async fn take(
-        connection: &'a mut PgConnection,
+        session: &'a mut Session,
         catalog_id: i64,
         limits: &Limits,
         times: &mut Times,
@@ -59,14 +53,20 @@ impl<'a> HeldLock<'a> {
             millis(limits.lock_timeout + limits.max_hold),
         );
         // Only numbers are put in.
-        let begun = connection.begin_with(AssertSqlSafe(begin));
-        let mut transaction = within(SLACK, begun).await?;
+        let mut transaction = session.begin_with(AssertSqlSafe(begin)).await?;
+        transaction.statements_take(limits.lock_timeout);
         let asked = Instant::now();
-        let acquired = commit_lock::acquire(&mut transaction, catalog_id);
-        let locked = within(limits.lock_timeout + SLACK, acquired).await;
+        let bounds = HoldBounds {
+            row_lock_ms: millis(limits.row_lock_timeout),
+            hold_ms: millis(limits.max_hold),
+        };
+        let locked = acquire(&mut transaction, catalog_id, bounds).await;
         times.wait = asked.elapsed();
         match locked {
-            Ok(()) => Ok(Some(HeldLock { transaction, granted: Instant::now() })),
+            Ok(()) => {
+                transaction.statements_take(limits.max_hold);
+                Ok(Some(HeldLock { transaction, granted: Instant::now() }))
+            }
             Err(error) => {
                 roll_back(transaction).await;
                 match Failure::of(&error) {
@@ -78,13 +78,19 @@ impl<'a> HeldLock<'a> {
     }
 
     /// The session, inside the transaction.
-    pub fn connection(&mut self) -> &mut PgConnection {
+    pub fn session(&mut self) -> &mut Session {
         &mut self.transaction
     }
 
+    /// How long it has been held.
+    pub fn length(&self) -> Duration {
+        self.granted.elapsed()
+    }
+
     /// Commits, and lets go of the lock. After an error the outcome is unknown.
-    pub async fn commit(self, times: &mut Times) -> sqlx::Result<()> {
-        let committed = within(COMMIT, self.transaction.commit()).await;
+    pub async fn commit(mut self, times: &mut Times) -> sqlx::Result<()> {
+        self.transaction.statements_take(COMMIT);
+        let committed = self.transaction.commit().await;
         times.hold += self.granted.elapsed();
         committed
     }
@@ -96,18 +102,14 @@ impl<'a> HeldLock<'a> {
     }
 }
 
-/// The bounds of the statements under the lock.
-pub fn bounds(limits: &Limits) -> HoldBounds {
-    HoldBounds { row_lock_ms: millis(limits.row_lock_timeout), hold_ms: millis(limits.max_hold) }
-}
-
 /// If the connection is broken, the server rolls back by itself.
-async fn roll_back(transaction: Transaction<'_, Postgres>) {
-    if let Err(error) = within(SLACK, transaction.rollback()).await {
+async fn roll_back(transaction: Transaction<'_>) {
+    if let Err(error) = transaction.rollback().await {
         tracing::debug!(%error, "a rollback was not answered");
     }
 }
 
-fn millis(length: Duration) -> i64 {
+/// As the server takes a timeout; never 0, which would be none.
+pub fn millis(length: Duration) -> i64 {
     i64::try_from(length.as_millis()).unwrap_or(i64::MAX).clamp(1, i32::MAX.into())
 }

@@ -6,9 +6,8 @@
 
 use std::time::{Duration, Instant};
 
-use sqlx::PgConnection;
-
 use crate::catalog::failure::Failure;
+use crate::catalog::session::Session;
 use crate::catalog::vectors::PlannedVector;
 use crate::catalog::warm::{
     FILES, Rows, VECTORS, blocks_read, explain_pages, leaf_indexes, read_pages,
@@ -43,7 +42,7 @@ pub struct Warmed {
 /// # Errors
 /// As the driver reports them; not if a statement took too long, which only leaves pages cold.
 pub async fn warm(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     files: &[(i64, i32)],
     vectors: &[PlannedVector],
@@ -78,7 +77,7 @@ struct Warming<'a> {
 }
 
 impl Warming<'_> {
-    async fn run(&self, connection: &mut PgConnection, warmed: &mut Warmed) -> sqlx::Result<()> {
+    async fn run(&self, connection: &mut Session, warmed: &mut Warmed) -> sqlx::Result<()> {
         let Warming { catalog_id, rows, indexes, ids, until } = *self;
         if ids.len() <= SAMPLE {
             return match ids {

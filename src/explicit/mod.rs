@@ -12,7 +12,6 @@ pub mod object;
 pub mod problem;
 pub mod validate;
 
-use sqlx::PgConnection;
 use uuid::Uuid;
 
 use call::{DropAnswer, DropBody, PartitionAnswer, TableRef, TruncateAnswer, TruncateBody};
@@ -21,10 +20,12 @@ use problem::Problem;
 
 use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::failure::Failure;
-use crate::catalog::receipts::{self, ReceiptRow, RequestedTuple};
+use crate::catalog::receipts::{self, NewReceipt, ReceiptRow, RequestedTuple};
+use crate::catalog::session::Session;
 use crate::catalog::shape::{spec_book, table_shape};
 use crate::catalog::tables::{TableIdentity, catalogs, find_live_table};
 use crate::config::Config;
+use crate::drop::guard::OperatorGuard;
 use crate::events;
 
 /// What bounds an explicit drop.
@@ -58,7 +59,7 @@ impl Bounds {
 /// run leaves a receipt. `author` is the snapshot's if the body has none. The session must not be
 /// in a transaction.
 pub async fn drop_partitions(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableRef,
     body: &DropBody,
     author: &str,
@@ -95,15 +96,21 @@ pub async fn drop_partitions(
             partition_values: tuple.tuple.values.clone(),
         })
         .collect();
+    let fingerprint = fingerprint::of_drop(table, body, default_spec_id);
     let execution = Execution {
         identity: &identity,
         selection: Selection::Tuples { tuples: &tuples, lead: &lead },
-        fingerprint: fingerprint::of_drop(table, body, default_spec_id),
-        default_spec_id,
-        requested: Some(&requested),
-        idempotency_key: Some(key),
-        expected_table_uuid: body.expected_table_uuid,
-        read_snapshot: body.read_snapshot,
+        guard: OperatorGuard {
+            expected_table_uuid: body.expected_table_uuid,
+            read_snapshot: body.read_snapshot,
+            max_files: bounds.max_files,
+            receipt: Some(NewReceipt {
+                idempotency_key: key,
+                fingerprint: &fingerprint,
+                default_spec_id,
+                request: Some(&requested),
+            }),
+        },
         fence: body.fence,
         author: body.author.as_deref().unwrap_or(author),
         message: body.message.as_deref().unwrap_or("explicit partition drop"),
@@ -121,17 +128,17 @@ pub async fn drop_partitions(
         ));
     }
     match execution.run(connection).await? {
-        execute::Done::Receipt(receipt) => drop_answer(receipt, false),
+        execute::Ended::Receipt(receipt) => drop_answer(receipt, false),
         // Another request with the key came first while this one waited for the lock.
-        execute::Done::Earlier(receipt) => replayed_drop(receipt, table, body),
-        execute::Done::NoReceipt { .. } => Err(Problem::Internal),
+        execute::Ended::Earlier(receipt) => replayed_drop(receipt, table, body),
+        execute::Ended::NoReceipt { .. } => Err(Problem::Internal),
     }
 }
 
 /// Drops all files of a table in one commit, every spec's and unpartitioned ones, with the server's
 /// pair of changes and its bump of the schema version. An empty table makes no snapshot.
 pub async fn truncate(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableRef,
     expected_table_uuid: Option<Uuid>,
     body: &TruncateBody,
@@ -151,21 +158,26 @@ pub async fn truncate(
     let execution = Execution {
         identity: &identity,
         selection: Selection::WholeTable,
-        fingerprint: fingerprint.clone(),
-        default_spec_id: None,
-        requested: None,
-        idempotency_key: body.idempotency_key,
-        expected_table_uuid,
-        read_snapshot: body.read_snapshot,
+        guard: OperatorGuard {
+            expected_table_uuid,
+            read_snapshot: body.read_snapshot,
+            max_files: bounds.max_files,
+            receipt: body.idempotency_key.map(|idempotency_key| NewReceipt {
+                idempotency_key,
+                fingerprint: &fingerprint,
+                default_spec_id: None,
+                request: None,
+            }),
+        },
         fence: true,
         author: body.author.as_deref().unwrap_or(author),
         message: body.message.as_deref().unwrap_or("truncate"),
         bounds,
     };
     match execution.run(connection).await? {
-        execute::Done::Receipt(receipt) => Ok(truncate_answer(&receipt)),
-        execute::Done::Earlier(receipt) => replayed_truncate(&receipt, &fingerprint),
-        execute::Done::NoReceipt { snapshot_id, schema_version } => {
+        execute::Ended::Receipt(receipt) => Ok(truncate_answer(&receipt)),
+        execute::Ended::Earlier(receipt) => replayed_truncate(&receipt, &fingerprint),
+        execute::Ended::NoReceipt { snapshot_id, schema_version } => {
             Ok(TruncateAnswer { snapshot_id, schema_version, undone: false })
         }
     }
@@ -249,7 +261,7 @@ fn answer(
     }
 }
 
-async fn catalog_id(connection: &mut PgConnection, table: &TableRef) -> Result<i64, Problem> {
+async fn catalog_id(connection: &mut Session, table: &TableRef) -> Result<i64, Problem> {
     let all = catalogs(connection).await.map_err(internal)?;
     all.iter()
         .find(|catalog| catalog.name == table.catalog)
@@ -258,7 +270,7 @@ async fn catalog_id(connection: &mut PgConnection, table: &TableRef) -> Result<i
 }
 
 async fn live_table(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table: &TableRef,
 ) -> Result<TableIdentity, Problem> {

@@ -62,9 +62,8 @@ pub mod query;
 pub mod stream;
 pub mod walk;
 
-use sqlx::PgConnection;
-
 use crate::catalog::changes::{self, Edges, Section};
+use crate::catalog::session::Session;
 use crate::catalog::tables::{TableIdentity, find_table};
 use crate::events;
 use crate::explicit::call::TableRef;
@@ -104,7 +103,7 @@ impl Changes {
 /// `table_recreated` for a cursor of another incarnation, `table_dropped` if that happens right
 /// now, `reconciliation_required` if the window holds what only `ended_files` tells.
 pub async fn open(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableRef,
     query: &ChangesQuery,
 ) -> Result<Changes, Problem> {
@@ -165,7 +164,7 @@ fn below_floor(from: i64, floor: i64) -> Problem {
 /// Refuses a window of which a consumer that hears of no ended files would keep what is gone. A
 /// vector carries `table_deleted_from` too and ends no file, so it is the files that count.
 async fn check_told_without_ends(
-    state: &mut PgConnection,
+    state: &mut Session,
     table: &TableIdentity,
     from: i64,
     to: i64,
@@ -185,7 +184,7 @@ async fn check_told_without_ends(
 }
 
 async fn first_drop(
-    state: &mut PgConnection,
+    state: &mut Session,
     table: &TableIdentity,
     from: i64,
     to: i64,
@@ -204,7 +203,7 @@ async fn first_drop(
     }
 }
 
-async fn edges(state: &mut PgConnection, table: &TableIdentity) -> Result<Edges, Problem> {
+async fn edges(state: &mut Session, table: &TableIdentity) -> Result<Edges, Problem> {
     changes::edges(state, table.catalog_id, table.table_id, table.table_uuid)
         .await
         .map_err(|error| failed(&names(table), &error))?

@@ -1,7 +1,6 @@
 //! A window in pages.
 
 use serde::Serialize;
-use sqlx::PgConnection;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -9,6 +8,7 @@ use super::Changes;
 use super::cursor::Cursor;
 use super::walk::{CHUNK, Chunk};
 use crate::catalog::changes::{DataFile, DeleteFile};
+use crate::catalog::session::Session;
 use crate::explicit::problem::Problem;
 
 /// A page of a window; put together in order, the lists of all pages are those of the window.
@@ -43,7 +43,7 @@ impl Changes {
     ///
     /// # Errors
     /// As of [`Walk::next`](super::walk::Walk::next).
-    pub async fn page(mut self, connection: &mut PgConnection) -> Result<ChangesPage, Problem> {
+    pub async fn page(mut self, connection: &mut Session) -> Result<ChangesPage, Problem> {
         let walk = &mut self.walk;
         let mut page = ChangesPage {
             table_uuid: walk.table.table_uuid,

@@ -4,11 +4,11 @@ use std::ops::DerefMut;
 
 use futures_util::stream::{self, Stream};
 use serde::Serialize;
-use sqlx::PgConnection;
 
 use super::Changes;
 use super::walk::{CHUNK, Chunk, Walk};
 use crate::catalog::changes::Section;
+use crate::catalog::session::Session;
 use crate::events;
 use crate::explicit::problem::Problem;
 
@@ -28,7 +28,7 @@ impl Changes {
     where
         F: FnMut() -> Fut + Send + 'static,
         Fut: Future<Output = Result<S, Problem>> + Send,
-        S: DerefMut<Target = PgConnection> + Send,
+        S: DerefMut<Target = Session> + Send,
     {
         let body = Body { walk: self.walk, sessions, text: Text::default() };
         stream::try_unfold(Some(body), |body| async move {
@@ -55,7 +55,7 @@ impl<F, Fut, S> Body<F>
 where
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<S, Problem>>,
-    S: DerefMut<Target = PgConnection>,
+    S: DerefMut<Target = Session>,
 {
     /// The next part, and whether there is another.
     async fn next(&mut self) -> Result<(Vec<u8>, bool), Problem> {

@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 
-use sqlx::PgConnection;
-
 use super::{OUTLINE, below_floor, edges, failed, names};
 use crate::catalog::changes::{self, DataFile, DeleteFile, Key, Section};
+use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
 use crate::events;
 use crate::explicit::problem::Problem;
@@ -105,7 +104,7 @@ impl Walk {
     /// database says, which is logged here.
     pub async fn next(
         &mut self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
         most: usize,
     ) -> Result<Option<Chunk>, Problem> {
         let mut state = changes::begin(connection).await.map_err(|error| self.failed(&error))?;
@@ -131,7 +130,7 @@ impl Walk {
     }
 
     /// Fetches the section's next block of keys; false if there are none left.
-    async fn fetch_keys(&mut self, state: &mut PgConnection) -> sqlx::Result<bool> {
+    async fn fetch_keys(&mut self, state: &mut Session) -> sqlx::Result<bool> {
         let (table, section) = (&self.table, self.section);
         loop {
             if !self.open.is_empty() {
@@ -174,7 +173,7 @@ impl Walk {
         true
     }
 
-    async fn rows(&self, state: &mut PgConnection, ids: &[i64]) -> sqlx::Result<Chunk> {
+    async fn rows(&self, state: &mut Session, ids: &[i64]) -> sqlx::Result<Chunk> {
         let catalog = self.table.catalog_id;
         Ok(match self.section {
             Section::Files => {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State as From;
 use serde::Deserialize;
-use sqlx::PgConnection;
 use utoipa::IntoParams;
 
 use super::drops::TablePath;
@@ -13,6 +12,7 @@ use super::extract::{Named, Params};
 use super::failure::Failure;
 use super::routes::ErrorBody;
 use super::state::State;
+use crate::catalog::session::Session;
 use crate::catalog::tables::catalogs;
 use crate::explicit::call::TableRef;
 use crate::explicit::problem::Problem;
@@ -67,7 +67,7 @@ pub async fn get_drops(
 }
 
 async fn drops(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableRef,
     before: i64,
     limit: i64,

@@ -6,7 +6,6 @@ use axum::Json;
 use axum::extract::State as From;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
-use sqlx::PgConnection;
 use utoipa::{IntoParams, ToSchema};
 
 use super::drops::TablePath;
@@ -15,6 +14,7 @@ use super::failure::Failure;
 use super::routes::ErrorBody;
 use super::state::State;
 use super::tokens::Caller;
+use crate::catalog::session::Session;
 use crate::catalog::tables::{LiveTable, find_table};
 use crate::events;
 use crate::explicit::call::TableRef;
@@ -97,10 +97,7 @@ pub async fn get_policy(
     state.carry(work).await.map(Json)
 }
 
-async fn policies(
-    connection: &mut PgConnection,
-    table: &TableRef,
-) -> Result<PoliciesAnswer, Failure> {
+async fn policies(connection: &mut Session, table: &TableRef) -> Result<PoliciesAnswer, Failure> {
     let live = find(connection, table).await?;
     let policies = listed(connection, &live).await?;
     if policies.is_empty() {
@@ -141,7 +138,7 @@ pub async fn put_policy(
 }
 
 async fn set(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableRef,
     body: &PolicyBody,
     by: &str,
@@ -200,7 +197,7 @@ pub async fn delete_policy(
 }
 
 async fn unset(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableRef,
     accept_property: bool,
     by: &str,
@@ -264,7 +261,7 @@ async fn unset(
 
 /// Forgets the policies of tables of the name that are gone; false where there is none.
 async fn forget_gone(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableRef,
     live: Option<&LiveTable>,
     by: &str,
@@ -308,7 +305,7 @@ pub async fn get_plan(
 }
 
 async fn plan(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableRef,
     at: Option<UtcInstant>,
     settings: &Settings,
@@ -320,7 +317,7 @@ async fn plan(
     plan.map(|plans| PlanReport::of(&plans)).ok_or_else(|| no_policy(table, ""))
 }
 
-async fn find(connection: &mut PgConnection, table: &TableRef) -> Result<LiveTable, Failure> {
+async fn find(connection: &mut Session, table: &TableRef) -> Result<LiveTable, Failure> {
     find_table(connection, &table.catalog, &table.namespace, &table.table)
         .await
         .map_err(|error| Failure::of(&error, Problem::NotFound))

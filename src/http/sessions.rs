@@ -6,11 +6,11 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::PgConnection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::failure::Failure;
 use crate::catalog::connect::{Database, close};
+use crate::catalog::session::Session;
 
 /// How to reach the database, as the configuration has it at the moment.
 pub type OpenDatabase = Arc<dyn Fn() -> anyhow::Result<Database> + Send + Sync>;
@@ -23,9 +23,9 @@ pub struct Sessions {
 }
 
 /// A session of one request. It counts until it is closed or dropped.
-pub struct Session {
+pub struct RequestSession {
     /// The session.
-    pub connection: PgConnection,
+    pub connection: Session,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -41,31 +41,31 @@ impl Sessions {
     /// [`Failure::Unavailable`] where none may be opened in time, or the database is away;
     /// [`Problem::Unfit`](crate::explicit::problem::Problem::Unfit) where our schema in it is not
     /// the one that this program works with.
-    pub async fn open(&self) -> Result<Session, Failure> {
+    pub async fn open(&self) -> Result<RequestSession, Failure> {
         let permit = tokio::time::timeout(self.patience, self.permits.clone().acquire_owned());
         let Ok(Ok(permit)) = permit.await else { return Err(Failure::Unavailable) };
         let database = (self.database)().map_err(|error| Failure::of_configuration(&error))?;
         let opened = database.session().await;
         let connection = opened.map_err(|error| Failure::of_session(&error))?;
-        Ok(Session { connection, _permit: permit })
+        Ok(RequestSession { connection, _permit: permit })
     }
 }
 
-impl Deref for Session {
-    type Target = PgConnection;
+impl Deref for RequestSession {
+    type Target = Session;
 
-    fn deref(&self) -> &PgConnection {
+    fn deref(&self) -> &Session {
         &self.connection
     }
 }
 
-impl DerefMut for Session {
-    fn deref_mut(&mut self) -> &mut PgConnection {
+impl DerefMut for RequestSession {
+    fn deref_mut(&mut self) -> &mut Session {
         &mut self.connection
     }
 }
 
-impl Session {
+impl RequestSession {
     /// Ends it in good order.
     pub async fn close(self) {
         close(self.connection).await;

@@ -1,10 +1,10 @@
 //! What other roles may have put where we are about to create, or to look.
 
 use anyhow::bail;
-use sqlx::PgConnection;
 
 use super::rights::as_identifier;
 use crate::catalog::inventory::owners::{self, Foreign};
+use crate::catalog::session::Session;
 
 /// The newest migration that calls functions by bare names, under a path on which the catalog's
 /// schema is the first.
@@ -29,7 +29,7 @@ pub fn in_sql(foreign: &Foreign) -> String {
 /// # Errors
 /// In words, with the owner and what to do.
 pub async fn refuse_foreign_owner(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_schema: &str,
 ) -> anyhow::Result<()> {
     let role = sqlx::query!(
@@ -65,7 +65,7 @@ pub async fn refuse_foreign_owner(
 /// # Errors
 /// In words, with the function and its owner.
 pub async fn refuse_overloads(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_schema: &str,
     first: i64,
 ) -> anyhow::Result<()> {

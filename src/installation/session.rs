@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use sqlx::Row;
 use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, Row};
 
 use super::migrator;
 use crate::catalog::connect::{Access, Database, close};
 use crate::catalog::failure::Failure;
+use crate::catalog::session::Session;
 
 /// Why our schema in a database is not the one that this program works with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,7 +55,7 @@ impl Database {
     ///
     /// # Errors
     /// [`Unfit`], or as the driver reports it ([`sqlx::Error`]; see [`Failure`]).
-    pub async fn session(&self) -> anyhow::Result<PgConnection> {
+    pub async fn session(&self) -> anyhow::Result<Session> {
         self.checked(Access::ReadWrite).await
     }
 
@@ -62,11 +63,11 @@ impl Database {
     ///
     /// # Errors
     /// As there.
-    pub async fn read_only_session(&self) -> anyhow::Result<PgConnection> {
+    pub async fn read_only_session(&self) -> anyhow::Result<Session> {
         self.checked(Access::ReadOnly).await
     }
 
-    async fn checked(&self, access: Access) -> anyhow::Result<PgConnection> {
+    async fn checked(&self, access: Access) -> anyhow::Result<Session> {
         let (connection, rows) = self.open(access, QUESTION).await.map_err(unanswered)?;
         if let Err(unfit) = Installed::read(&rows)?.fits(&self.schema) {
             close(connection).await;
@@ -81,7 +82,7 @@ impl Database {
 ///
 /// # Errors
 /// As there.
-pub async fn check(connection: &mut PgConnection, schema: &str) -> anyhow::Result<()> {
+pub async fn check(connection: &mut Session, schema: &str) -> anyhow::Result<()> {
     let rows = sqlx::raw_sql(QUESTION).fetch_all(connection).await.map_err(unanswered)?;
     Ok(Installed::read(&rows)?.fits(schema)?)
 }
@@ -191,8 +192,6 @@ mod tests {
         unchecked_in(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")), &mut found);
         let known = [
             "catalog/connect.rs",
-            // A lake of its own, and its server's loops.
-            "demo/lake/mod.rs",
             "doctor/examine.rs",
             "http/probes.rs",
             // Migrates.

@@ -1,9 +1,8 @@
 //! Rows of `tailrace.policy` with their tables, whether or not those are there: what listings read, and what
 //! a person settles of tables that are gone (see [`super::tombstones`]).
 
-use sqlx::PgConnection;
-
 use super::store::PolicyRow;
+use crate::catalog::session::Session;
 
 /// A row with its table, whether or not that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +25,7 @@ pub struct KeptRow {
 }
 
 /// Reads every row that there is, of tables that are gone too.
-pub async fn all_rows(connection: &mut PgConnection) -> sqlx::Result<Vec<KeptRow>> {
+pub async fn all_rows(connection: &mut Session) -> sqlx::Result<Vec<KeptRow>> {
     let rows = sqlx::query!(
         r#"select catalog_id, table_id, catalog_name, namespace_name, table_name, gone_seen_at,
                   source, table_uuid, field, source_field_id, keep, keep_seconds, mode, fence,
@@ -64,7 +63,7 @@ pub async fn all_rows(connection: &mut PgConnection) -> sqlx::Result<Vec<KeptRow
 /// Notes beside a row that a person said that no other table in the place of its own needs a policy. What it
 /// is for its own table stays.
 pub async fn settle_row(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     (catalog_id, table_id): (i64, i64),
     row: &PolicyRow,
 ) -> sqlx::Result<()> {
@@ -86,7 +85,7 @@ pub async fn settle_row(
 /// Removes one row as it was read: nothing happens where it was set anew since. Waits for a drop that is
 /// in its commit, should the table be back.
 pub async fn remove_row(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     (catalog_id, table_id): (i64, i64),
     row: &PolicyRow,
 ) -> sqlx::Result<()> {

@@ -2,13 +2,13 @@
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sqlx::PgConnection;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::Source;
 use super::store::{self, PolicyRow};
 use super::tombstones::Tombstone;
+use crate::catalog::session::Session;
 use crate::catalog::tables::{LiveTable, TableIdentity};
 
 /// A policy row with its table, as JSON has it.
@@ -93,7 +93,7 @@ impl ListedPolicy {
 
 /// The stored policy of a table and the mirror of its property, as far as there are any.
 pub async fn listed(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &LiveTable,
 ) -> sqlx::Result<Vec<ListedPolicy>> {
     let rows = store::rows(connection, &table.identity).await?;

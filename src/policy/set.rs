@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use sqlx::PgConnection;
-
 use super::field::FieldExpression;
 use super::keep::Keep;
 use super::{Mode, Policy, Source, store};
 use crate::catalog::clock;
 use crate::catalog::restore::note_head;
+use crate::catalog::session::Session;
 use crate::catalog::shape::{copy_specs, table_shape};
 use crate::catalog::tables::{TableIdentity, find_table};
 use crate::events;
@@ -54,7 +53,7 @@ pub struct Set {
 /// A text that is no `keep` or no field, a `keep` below `min_keep`, no such table, one that is
 /// not made of parquet files, or a field that says nothing of time; in words for whoever asked.
 pub async fn set_policy(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     wanted: Wanted<'_>,
     min_keep: Duration,
 ) -> anyhow::Result<Set> {

@@ -8,11 +8,11 @@
 //! A row is of one incarnation of a table. Where that is gone the row stays for a while as a tombstone
 //! (see [`super::tombstones`]).
 
-use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use super::keep::Keep;
 use super::{Policy, Source};
+use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
 
 /// A row of `tailrace.policy`.
@@ -75,10 +75,7 @@ pub struct PolicyRows {
 }
 
 /// Reads the rows of a table, of this incarnation only.
-pub async fn rows(
-    connection: &mut PgConnection,
-    table: &TableIdentity,
-) -> sqlx::Result<PolicyRows> {
+pub async fn rows(connection: &mut Session, table: &TableIdentity) -> sqlx::Result<PolicyRows> {
     let rows = sqlx::query_as!(
         PolicyRow,
         r#"select source, table_uuid, field, source_field_id, keep, keep_seconds, mode, fence,
@@ -104,7 +101,7 @@ pub async fn rows(
 ///
 /// Waits for a drop that is in its commit, as long as the session's `lock_timeout` allows.
 pub async fn put(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableIdentity,
     policy: &Policy,
     by: &str,
@@ -153,7 +150,7 @@ pub async fn put(
 /// Notes why a mirrored property is no longer followed; its binding to a column stays. Nothing
 /// happens where that is noted already, or there is no mirror.
 pub async fn note_problem(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableIdentity,
     problem: &str,
 ) -> sqlx::Result<()> {
@@ -177,7 +174,7 @@ pub async fn note_problem(
 
 /// Removes the stored policy or the mirror; returns whether there was one.
 pub async fn remove(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableIdentity,
     source: Source,
 ) -> sqlx::Result<bool> {
@@ -197,7 +194,7 @@ pub async fn remove(
     Ok(removed.rows_affected() > 0)
 }
 
-async fn lock_rows(connection: &mut PgConnection, table: &TableIdentity) -> sqlx::Result<()> {
+async fn lock_rows(connection: &mut Session, table: &TableIdentity) -> sqlx::Result<()> {
     // One writer of policies at a time, in a statement of its own: a mirror that another writer has
     // just made is then among the rows that the next statement sees and locks, and a drop for that
     // mirror cannot pass by a stored policy that is being written. Readers and drops go on.

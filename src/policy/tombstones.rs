@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::kept_rows::{KeptRow, all_rows, remove_row, settle_row};
 use crate::catalog::checks::replaced::left_policies;
+use crate::catalog::session::Session;
 use crate::catalog::tables::{LiveTable, TableIdentity, catalogs, live_tables};
 use crate::events;
 
@@ -38,7 +38,7 @@ impl Tombstone {
 }
 
 /// All of them, by catalog and name.
-pub async fn tombstones(connection: &mut PgConnection) -> sqlx::Result<Vec<Tombstone>> {
+pub async fn tombstones(connection: &mut Session) -> sqlx::Result<Vec<Tombstone>> {
     let kept = all_rows(connection).await?;
     let mut live: BTreeSet<(i64, i64, Uuid)> = BTreeSet::new();
     let known = catalogs(connection).await?;
@@ -69,7 +69,7 @@ pub async fn tombstones(connection: &mut PgConnection) -> sqlx::Result<Vec<Tombs
 /// Those of tables that had this name, and, where there is a live table of the name now, of those whose
 /// place it took.
 pub async fn of_name(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog: &str,
     (namespace, table): (&str, &str),
     live: Option<&LiveTable>,
@@ -93,7 +93,7 @@ pub async fn of_name(
 
 /// Notes that a live table's policy was taken away on purpose: that those of tables whose name or place it
 /// has are gone is no news then. They are in force again all the same if their own tables are back.
-pub async fn settle(connection: &mut PgConnection, live: &LiveTable) -> sqlx::Result<()> {
+pub async fn settle(connection: &mut Session, live: &LiveTable) -> sqlx::Result<()> {
     let TableIdentity { catalog, namespace, table, .. } = &live.identity;
     for Tombstone { kept, .. } in
         of_name(connection, catalog, (namespace, table), Some(live)).await?
@@ -105,7 +105,7 @@ pub async fn settle(connection: &mut PgConnection, live: &LiveTable) -> sqlx::Re
 
 /// Removes some of them, and tells the log.
 pub async fn forget(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     tombstones: &[Tombstone],
     by: &str,
 ) -> sqlx::Result<()> {

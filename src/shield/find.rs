@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use sqlx::PgConnection;
-
 use super::Settings;
 use crate::catalog::discovery::has_lookup_index;
+use crate::catalog::session::Session;
 use crate::catalog::shape::spec_book;
 use crate::catalog::tables::TableIdentity;
 use crate::instant::UtcInstant;
@@ -41,7 +40,7 @@ pub fn window_judge(
 /// left. Each step is a bounded statement; none holds a transaction open, and what is written
 /// meanwhile may be missed until the next renewal.
 pub async fn files_in_window(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableIdentity,
     policy: &Policy,
     now: UtcInstant,
@@ -105,7 +104,7 @@ pub async fn files_in_window(
 
 /// How far passes have come with the table, under this policy and these rules.
 async fn cursor(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     lookup: &Lookup<'_>,
     policy: &Policy,
     book: &SpecBook,
@@ -122,7 +121,7 @@ async fn cursor(
 
 /// Gives the files of some texts to the sorter, until it has as many as may be claimed.
 async fn look_up(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     lookup: &Lookup<'_>,
     candidates: &[Candidate],
     settings: &Settings,

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use sqlx::{Connection, PgConnection};
-
 use super::Settings;
 use super::find::window_judge;
 use super::renew::in_force;
@@ -11,6 +9,7 @@ use super::rows::{MOST_IDS, without_others};
 use crate::catalog::claims::{self, ClaimRow, Claims, has_claims, live_by_ids};
 use crate::catalog::clock;
 use crate::catalog::failure::in_words;
+use crate::catalog::session::Session;
 use crate::catalog::shape::spec_book;
 use crate::catalog::tables::{TableIdentity, find_live_table};
 use crate::events;
@@ -22,11 +21,7 @@ use crate::window::{Judge, Verdict};
 ///
 /// Nothing of that is worth failing the change for: what fails is told in the log, and the next
 /// renewal does it, or the leases lapse.
-pub async fn policy_changed(
-    connection: &mut PgConnection,
-    table: &TableIdentity,
-    settings: &Settings,
-) {
+pub async fn policy_changed(connection: &mut Session, table: &TableIdentity, settings: &Settings) {
     let followed = async {
         let files = release(connection, table, settings, None).await?;
         claims::keep_window_rules(connection, table.catalog_id).await?;
@@ -61,7 +56,7 @@ pub async fn policy_changed(
 /// # Errors
 /// The database's.
 pub async fn release(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableIdentity,
     settings: &Settings,
     now: Option<UtcInstant>,
@@ -100,7 +95,7 @@ pub async fn release(
 
 /// The judge of the window, where a policy enforces.
 async fn judge_in_force(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableIdentity,
     settings: &Settings,
     now: UtcInstant,
@@ -117,7 +112,7 @@ async fn judge_in_force(
 
 /// Those of the claimed files that are live and in the window.
 async fn in_window(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableIdentity,
     existing: &[ClaimRow],
     judge: &Judge,

@@ -4,7 +4,6 @@ use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use sqlx::{Connection, PgConnection};
 
 use super::find::files_in_window;
 use super::rows::{self, Changes};
@@ -16,6 +15,7 @@ use crate::catalog::connect::{Database, close};
 use crate::catalog::deadline::within;
 use crate::catalog::failure::{in_words, is_away};
 use crate::catalog::restore::note_head;
+use crate::catalog::session::Session;
 use crate::catalog::shape::copy_specs;
 use crate::catalog::tables::{Catalog, LiveTable, catalogs, live_tables};
 use crate::clock_guard::{Reading, decide};
@@ -79,7 +79,7 @@ pub async fn renew(
 }
 
 async fn renew_all(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     settings: &Settings,
     now: Option<UtcInstant>,
     renewed: &mut Renewed,
@@ -124,7 +124,7 @@ async fn renew_all(
 /// the server deletes a spec which none has seen. A copy is dated by the next pass (see [`copy_specs`], also
 /// for why this needs no lease).
 async fn copy_all_specs(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     settings: &Settings,
     clock: &Reading,
     renewed: &mut Renewed,
@@ -159,7 +159,7 @@ async fn copy_all_specs(
 /// # Errors
 /// Why they may not, in words; or the database's.
 async fn trusted(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog: &Catalog,
     clock: &Reading,
     settings: &Settings,
@@ -172,7 +172,7 @@ async fn trusted(
 }
 
 async fn renew_catalog(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog: &Catalog,
     settings: &Settings,
     now: UtcInstant,
@@ -208,7 +208,7 @@ async fn renew_catalog(
 
 /// The policy of a table, if it drops.
 pub(super) async fn in_force(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &LiveTable,
     settings: &Settings,
 ) -> sqlx::Result<Option<Policy>> {
@@ -218,7 +218,7 @@ pub(super) async fn in_force(
 
 /// Claims a table's files; how many, in how many rows. `None` where they cannot be told.
 async fn renew_table(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &LiveTable,
     policy: &Policy,
     settings: &Settings,
@@ -256,7 +256,7 @@ async fn renew_table(
 }
 
 /// Releases what is claimed of every table of a catalog but these.
-async fn let_go(connection: &mut PgConnection, catalog_id: i64, but: &[i64]) -> sqlx::Result<()> {
+async fn let_go(connection: &mut Session, catalog_id: i64, but: &[i64]) -> sqlx::Result<()> {
     if let Some(claimant) = claims::claimant(connection, catalog_id).await? {
         claims::remove_all_but(connection, catalog_id, claimant, but).await?;
     }

@@ -4,8 +4,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use sqlx::PgConnection;
-
 use super::context::Context;
 use super::report::{Outcome, TableReport};
 use super::settings::Settings;
@@ -13,6 +11,7 @@ use crate::catalog::clock::{self, Behind, CLOCK_TOLERANCE, too_far_behind};
 use crate::catalog::clock_memory::{
     Epoch, Remembered, all_remembered, note_accepted, note_refused, remembered,
 };
+use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, TableIdentity};
 use crate::clock_guard::{Acceptance, Accepted, Reading, Refusal, decide};
 use crate::events;
@@ -60,10 +59,7 @@ impl Refused {
 }
 
 /// What the clocks say at the beginning of a pass: as the settings have it, else as they are.
-pub async fn read_clock(
-    connection: &mut PgConnection,
-    settings: &Settings,
-) -> sqlx::Result<Reading> {
+pub async fn read_clock(connection: &mut Session, settings: &Settings) -> sqlx::Result<Reading> {
     match (settings.clock, settings.as_of) {
         (Some(reading), _) => Ok(reading),
         (None, Some(at)) => Ok(Reading::rehearsed(at)),
@@ -97,7 +93,7 @@ pub fn tell_apart(reading: &Reading, max_skew: Duration) {
 /// reading: the clock is refused, or what is there was noted by one that was, and the first pass that
 /// is accepted has yet to tell them apart. What a person accepted for a pass does not count here.
 pub async fn doubtful_catalogs(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     reading: &Reading,
     max_skew: Duration,
 ) -> sqlx::Result<BTreeSet<i64>> {
@@ -111,7 +107,7 @@ pub async fn doubtful_catalogs(
 /// Decides whether the pass may act by the clock in a catalog, and notes that and nothing else. For
 /// whoever has the catalog's lease.
 pub(super) async fn judge_clock(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog: &Catalog,
     context: &Context<'_>,
 ) -> sqlx::Result<Standing> {
@@ -163,7 +159,7 @@ pub(super) async fn judge_clock(
 /// What is said of the clock that the pass goes by. Where somebody else's pass came in between, which
 /// looks like a clock that was set back, it is read anew, and both must be good.
 async fn decided(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     known: &Remembered,
     context: &Context<'_>,
 ) -> sqlx::Result<Result<Acceptance, Refusal>> {
@@ -218,7 +214,7 @@ impl Outlook {
 
 /// Looks at a catalog's clock without noting anything.
 pub async fn outlook(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     reading: &Reading,
     max_skew: Duration,

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use sqlx::PgConnection;
 use tokio_util::sync::CancellationToken;
 
 use super::pacing::Pacing;
 use super::settings::Settings;
 use crate::catalog::clock;
 use crate::catalog::clock_memory::Epoch;
+use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
 use crate::clock_guard::Reading;
 use crate::instant::UtcInstant;
@@ -67,7 +67,7 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// The database's time at this moment, asked anew: a pass may have been suspended since it began.
     /// In a rehearsal, `now` and what has passed since.
-    pub async fn time_of_moment(&self, connection: &mut PgConnection) -> sqlx::Result<UtcInstant> {
+    pub async fn time_of_moment(&self, connection: &mut Session) -> sqlx::Result<UtcInstant> {
         match self.settings.as_of.is_some() || self.settings.clock.is_some() {
             true => Ok(self.now.plus(self.pacing.now().saturating_duration_since(self.began))),
             false => clock::now(connection).await,

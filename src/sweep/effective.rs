@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use sqlx::PgConnection;
-
+use crate::catalog::session::Session;
 use crate::catalog::shape::table_shape;
 use crate::catalog::tables::{LiveTable, TableIdentity};
 use crate::events;
@@ -17,7 +16,7 @@ pub type Effective = Result<Option<Policy>, String>;
 /// Finds the policy in force without writing anything. A property that no pass has mirrored yet
 /// is read as a first pass would read it.
 pub async fn look(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &LiveTable,
     min_keep: Duration,
 ) -> sqlx::Result<Effective> {
@@ -32,7 +31,7 @@ pub async fn look(
 /// or not a stored policy wins over it: written where it says something new, noted as refused
 /// where it is not followed, removed where the property is gone.
 pub async fn look_and_mirror(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &LiveTable,
     min_keep: Duration,
 ) -> sqlx::Result<Effective> {
@@ -46,7 +45,7 @@ pub async fn look_and_mirror(
 
 /// What the property alone says: the policy that would take over without a stored one.
 pub async fn property_alone(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &LiveTable,
     min_keep: Duration,
 ) -> sqlx::Result<Option<Result<Policy, String>>> {
@@ -55,7 +54,7 @@ pub async fn property_alone(
 }
 
 async fn from_property(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &LiveTable,
     rows: &PolicyRows,
     min_keep: Duration,
@@ -67,7 +66,7 @@ async fn from_property(
 }
 
 async fn mirror(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &LiveTable,
     rows: &PolicyRows,
     min_keep: Duration,

@@ -15,8 +15,6 @@ mod wait;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use sqlx::PgConnection;
-
 use super::census::{Census, Health};
 use super::context::Context;
 use super::cursor::{Basis, Claim, Cursor, Memory, Stayed, Way, store};
@@ -30,6 +28,7 @@ use super::work::Work;
 use crate::catalog::discovery::{TupleOfSpec, has_lookup_index};
 use crate::catalog::live_file::LiveFile;
 use crate::catalog::marks::revoke_marks;
+use crate::catalog::session::Session;
 use crate::catalog::tables::{Marks, TableIdentity};
 use crate::events;
 use crate::instant::UtcInstant;
@@ -197,7 +196,7 @@ impl<'a> Enforcement<'a> {
 
     /// Has the marks that files disproved noted anew, a window from now, and says so. Before anything
     /// else is dropped: whatever becomes of this pass, the next one must not rely on them.
-    pub(super) async fn note_writers(&mut self, connection: &mut PgConnection) -> sqlx::Result<()> {
+    pub(super) async fn note_writers(&mut self, connection: &mut Session) -> sqlx::Result<()> {
         let disproved: Vec<i64> =
             self.evidence.disproved().difference(&self.revoked).copied().collect();
         if disproved.is_empty() {
@@ -319,7 +318,7 @@ impl<'a> Enforcement<'a> {
         self.claim = Some(Claim { marks, cutoff: self.cutoff, unseen_from });
     }
 
-    async fn health(&self, connection: &mut PgConnection) -> sqlx::Result<Health> {
+    async fn health(&self, connection: &mut Session) -> sqlx::Result<Health> {
         let counted = self.memory.census.as_ref();
         match counted {
             _ if self.found_any => Ok(Health::Healthy),

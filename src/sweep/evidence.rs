@@ -3,14 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
-use sqlx::PgConnection;
-
 use super::census::{Census, KeptSample};
 use super::lookup::answered;
 use super::plan::ExpiredTuple;
 use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::evidence::{PIECE, Readable, evidence_of, may_read};
 use crate::catalog::files::{Search, visit};
+use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
 use crate::config::CrossCheck;
 use crate::drop::LateRule;
@@ -97,7 +96,7 @@ impl<'a> Evidence<'a> {
     /// Where `is_whole` is false, a tuple's `ids` may be some of its files, and all are looked up.
     pub async fn examine(
         &mut self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
         tuples: Vec<ExpiredTuple>,
         is_whole: bool,
     ) -> sqlx::Result<Examined> {
@@ -125,7 +124,7 @@ impl<'a> Evidence<'a> {
 
     async fn examine_some(
         &mut self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
         tuples: Vec<ExpiredTuple>,
         readable: Readable,
         examined: &mut Examined,
@@ -179,7 +178,7 @@ impl<'a> Evidence<'a> {
     /// Gives each tuple whose files are asked all of its live ones.
     async fn complete(
         &self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
         tuples: &mut [ExpiredTuple],
         readable: Readable,
     ) -> sqlx::Result<()> {

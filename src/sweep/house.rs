@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::catalog::PREPARATION;
@@ -14,6 +13,7 @@ use crate::catalog::checks::replaced::{LeftPolicy, left_policies};
 use crate::catalog::deadline::within;
 use crate::catalog::purge::purge;
 use crate::catalog::restore::{is_whole, restored};
+use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, catalogs};
 use crate::catalog::tombstones::{self, NamedPolicy};
 use crate::events;
@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_secs(30);
 /// here goes by it. Those of `all` that were restored are left as they are, too. What fails is told and
 /// keeps no pass from its work.
 pub async fn keep_house(
-    control: &mut PgConnection,
+    control: &mut Session,
     settings: &Settings,
     now: UtcInstant,
     mut untouched: BTreeSet<i64>,
@@ -80,14 +80,14 @@ pub async fn keep_house(
 
 /// Whether what is remembered of a catalog is of what is there: it was not restored since, or a pass has put
 /// that right, and all of it is there. Else nothing of it may be purged, nor noted of its drops.
-async fn is_settled(control: &mut PgConnection, catalog_id: i64) -> sqlx::Result<bool> {
+async fn is_settled(control: &mut Session, catalog_id: i64) -> sqlx::Result<bool> {
     Ok(is_whole(control, catalog_id).await? && restored(control, catalog_id).await?.is_none())
 }
 
 /// Notes which tables are gone and which are back, tells it once, and purges what is kept of those that
 /// are gone for longer than `keep`. That something was told is noted first: it is told once at most.
 async fn look_after_tombstones(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     now: DateTime<Utc>,
     keep: Duration,
     but: &[i64],
@@ -129,7 +129,7 @@ async fn look_after_tombstones(
 /// Tells of live tables that have the name or the place of one with a policy, and have none; returns the
 /// tables that are gone and had them.
 async fn tell_orphaned(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     but: &[i64],
 ) -> sqlx::Result<Vec<(i64, i64, Uuid)>> {
     let mut needed = Vec::new();

@@ -6,11 +6,10 @@
 
 use std::time::{Duration, Instant};
 
-use sqlx::PgConnection;
-
 use crate::catalog::commit_lock::{release_lease, try_lease};
 use crate::catalog::connect::{Database, close};
 use crate::catalog::deadline::within;
+use crate::catalog::session::Session;
 use crate::installation::{Unfit, check};
 
 /// How long the lease of a session that broke may outlive it: the server needs a moment to see
@@ -24,7 +23,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 pub struct LeasedSession<'a> {
     database: &'a Database,
     catalog_id: i64,
-    connection: PgConnection,
+    connection: Session,
 }
 
 impl<'a> LeasedSession<'a> {
@@ -42,7 +41,7 @@ impl<'a> LeasedSession<'a> {
     }
 
     /// The session.
-    pub fn connection(&mut self) -> &mut PgConnection {
+    pub fn connection(&mut self) -> &mut Session {
         &mut self.connection
     }
 

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use sqlx::PgConnection;
 
 use super::cursor::{Cursor, Texts};
 use super::reach::Reach;
@@ -14,6 +13,7 @@ use super::sorter::Sorter;
 use crate::catalog::deadline::{SLACK, within};
 use crate::catalog::live_file::LiveFile;
 use crate::catalog::restore::note_head;
+use crate::catalog::session::Session;
 use crate::catalog::tables::{Marks, TableIdentity, marks};
 use crate::catalog::texts::{FromText, distinct_texts, files_with_texts, have_more_entries};
 use crate::catalog::walk::{live_in_ids, live_since};
@@ -53,7 +53,7 @@ pub struct Lookup<'a> {
 
 impl Lookup<'_> {
     /// The marks of this moment.
-    pub async fn marks(&self, connection: &mut PgConnection) -> anyhow::Result<Marks> {
+    pub async fn marks(&self, connection: &mut Session) -> anyhow::Result<Marks> {
         answered(marks(connection, self.table.catalog_id)).await?.context("the catalog is gone")
     }
 
@@ -61,7 +61,7 @@ impl Lookup<'_> {
     /// whatever is remembered by these marks is told to be of the time after.
     pub async fn noted_marks(
         &self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
         now: UtcInstant,
     ) -> anyhow::Result<Marks> {
         let noted = note_head(connection, self.table.catalog_id, now);
@@ -73,7 +73,7 @@ impl Lookup<'_> {
     /// All live files of a small table; `None` if it is not one.
     pub async fn small_table(
         &self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
     ) -> sqlx::Result<Option<Vec<LiveFile>>> {
         let most = self.reach.small_table;
         let files = self.began_after(connection, i64::MIN, most).await?;
@@ -83,7 +83,7 @@ impl Lookup<'_> {
     /// The live files that began after a snapshot; `None` if they are more than `most`.
     async fn began_after(
         &self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
         snapshot_id: i64,
         most: i64,
     ) -> sqlx::Result<Option<Vec<LiveFile>>> {
@@ -98,7 +98,7 @@ impl Lookup<'_> {
     /// they are too many to be read at once: a large import, or a long pause.
     pub async fn late(
         &self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
         since: Marks,
     ) -> sqlx::Result<Option<Vec<LiveFile>>> {
         self.began_after(connection, since.through_snapshot, self.reach.small_table).await
@@ -108,7 +108,7 @@ impl Lookup<'_> {
     /// files of these ids are read with them.
     pub async fn in_ids(
         &self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
         from: i64,
         before: i64,
     ) -> sqlx::Result<Vec<LiveFile>> {
@@ -120,7 +120,7 @@ impl Lookup<'_> {
     /// tuple; `None` if more than `most` had to be read.
     pub async fn expired_texts(
         &self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
         key_index: i32,
         between: Option<&(String, String)>,
         most: i64,
@@ -159,7 +159,7 @@ impl Lookup<'_> {
     /// `None` if they cannot be told, or are too many.
     pub async fn expiring_since(
         &self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
         cursor: &Cursor,
     ) -> sqlx::Result<Option<Vec<Candidate>>> {
         let Some(Expiring { texts, between }) = self.expiring(cursor) else { return Ok(None) };
@@ -197,7 +197,7 @@ impl Lookup<'_> {
     /// the shorter way. (A neighbour may have 100,000 files a day where this table has ten.)
     pub async fn is_crowded(
         &self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
         candidates: &[Candidate],
     ) -> sqlx::Result<bool> {
         let mut keys: Vec<i32> = candidates.iter().map(|candidate| candidate.key_index).collect();
@@ -223,7 +223,7 @@ impl Lookup<'_> {
     /// to the sorter, but for those that `take` does not want.
     pub async fn with_texts(
         &self,
-        connection: &mut PgConnection,
+        connection: &mut Session,
         candidates: &[Candidate],
         from_id: i64,
         take: impl Fn(&LiveFile) -> bool,

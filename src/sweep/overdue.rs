@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use sqlx::PgConnection;
-
 use super::slices::Overdue;
+use crate::catalog::session::Session;
 use crate::instant::UtcInstant;
 
 /// By table id: how much later the cutoff is by now than the one that all of the table's cursors
@@ -15,7 +14,7 @@ use crate::instant::UtcInstant;
 /// It orders work and decides nothing, so it costs one statement for all tables, and nobody minds
 /// if a policy changes the next moment.
 pub async fn overdue(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     now: UtcInstant,
 ) -> sqlx::Result<HashMap<i64, Overdue>> {

@@ -3,8 +3,6 @@
 
 use std::time::{Duration, Instant};
 
-use sqlx::PgConnection;
-
 pub use super::census::{Census, Health};
 use super::cursor::store;
 use super::evidence::Evidence;
@@ -13,6 +11,7 @@ use super::settings::Settings;
 use super::sorter::Sorter;
 use super::waiting::{Waiting, WaitingList};
 use crate::catalog::discovery::{Counts, TupleOfSpec, has_lookup_index, newest_live};
+use crate::catalog::session::Session;
 use crate::catalog::shape::spec_book;
 use crate::catalog::tables::TableIdentity;
 use crate::catalog::walk::{Place, walk};
@@ -51,7 +50,7 @@ pub struct ExpiredTuple {
     /// What its files amount to.
     pub counts: Counts,
     /// The ids of its live files, ascending, below the id counter that was read before they were
-    /// looked for ([`super::round::Round::found_below`]); empty where they were not looked for.
+    /// looked for ([`super::round::Round::found_below`]).
     pub ids: Vec<i64>,
 }
 
@@ -122,7 +121,7 @@ impl TablePlan {
 /// are listed by index and the files of expired ones are read; what stays is counted in pieces for
 /// at most `count_timeout`.
 pub async fn plan_table(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableIdentity,
     policy: &Policy,
     now: UtcInstant,
@@ -136,7 +135,7 @@ pub async fn plan_table(
 
 /// The same by a book of the table's specs that was read before, or made up.
 pub async fn plan_by_book(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableIdentity,
     policy: &Policy,
     now: UtcInstant,
@@ -185,7 +184,7 @@ pub async fn plan_by_book(
 
 /// Gives every expired file to the sorter; whether it got all the others as well.
 async fn sort_all(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     lookup: &Lookup<'_>,
     settings: &Settings,
     sorter: &mut Sorter<'_>,
@@ -235,7 +234,7 @@ async fn sort_all(
 /// Every text at the keys of time fields that may belong to an expired tuple, oldest first; `None`
 /// if the catalog has more than `most` distinct texts there.
 pub async fn list_expired(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     lookup: &Lookup<'_>,
     most: i64,
 ) -> sqlx::Result<Option<Vec<Candidate>>> {
@@ -251,7 +250,7 @@ pub async fn list_expired(
 
 /// Reads the table's own files piece by piece; false if that took longer than `limit`.
 async fn read_all(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     lookup: &Lookup<'_>,
     limit: Duration,
     sorter: &mut Sorter<'_>,
@@ -273,7 +272,7 @@ async fn read_all(
 
 /// Whether none of the newest live files can be dated, and there are some.
 pub async fn dates_nothing(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableIdentity,
     judge: &Judge,
 ) -> sqlx::Result<bool> {

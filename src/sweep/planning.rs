@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashSet};
 
 use serde::Serialize;
-use sqlx::PgConnection;
 use utoipa::ToSchema;
 
 use super::clocks::{outlook, read_clock};
@@ -14,6 +13,7 @@ use super::settings::{Scope, Settings};
 use crate::catalog::clock;
 use crate::catalog::connect::{Database, close};
 use crate::catalog::failure::in_words;
+use crate::catalog::session::Session;
 use crate::catalog::shape::spec_book;
 use crate::catalog::tables::{LiveTable, TableIdentity, catalogs, live_tables};
 use crate::clock_guard::Reading;
@@ -44,7 +44,7 @@ pub struct ClockRefused {
 
 /// What the clocks say: nothing of them is doubted where somebody asks for another time.
 async fn clock_at(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     settings: &Settings,
     at: Option<UtcInstant>,
 ) -> sqlx::Result<Reading> {
@@ -56,7 +56,7 @@ async fn clock_at(
 
 /// Why a pass would do nothing in a catalog now.
 async fn refused_in(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog: &TableIdentity,
     clock: &Reading,
     settings: &Settings,
@@ -116,7 +116,7 @@ pub async fn plan_all(
 /// # Errors
 /// A policy that cannot be followed, in words; or the database's.
 pub async fn plan_live_table(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &LiveTable,
     settings: &Settings,
     at: Option<UtcInstant>,
@@ -142,7 +142,7 @@ pub async fn plan_live_table(
 /// What the table's property alone would do if there were no stored policy: its policy and plan,
 /// or why it would not be followed. `None` without the property.
 pub async fn plan_of_property(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &LiveTable,
     settings: &Settings,
 ) -> anyhow::Result<Option<Result<(Policy, TablePlan), String>>> {
@@ -170,7 +170,7 @@ pub struct Released {
 /// What would be dropped now, and is kept otherwise, if the values of a spec's files were trusted,
 /// or why the table's policy is not followed; `None` where no policy is in force. Writes nothing.
 pub async fn plan_of_trust(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &LiveTable,
     spec_id: i64,
     settings: &Settings,

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::catalog::failure::{Failure, said};
 use crate::catalog::restore::restored;
+use crate::catalog::session::Session;
 use crate::catalog::traces::unindexed::{
     ROWS, ROWS_OF_PASS, has_ended_index, left, passed_by_table,
 };
@@ -27,7 +27,7 @@ use crate::instant::UtcInstant;
 /// As the driver reports them, where that is no matter of one catalog, which keeps no other from being
 /// looked at; what was noted of other catalogs by then stays.
 pub async fn advance(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     now: UtcInstant,
     but: &BTreeSet<i64>,
 ) -> sqlx::Result<()> {
@@ -56,7 +56,7 @@ pub async fn advance(
 }
 
 async fn advance_catalog(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog: &OpenCatalog,
     has_index: bool,
     now: UtcInstant,
@@ -91,7 +91,7 @@ async fn advance_catalog(
 /// As [`without_rows`], table by table, up to a number of rows in all. What a table is too large for
 /// stays as it is. Where there are more tables than can be read, each pass begins with another one.
 async fn without_rows_unindexed(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     passed: &[Passed],
 ) -> sqlx::Result<Vec<i64>> {

@@ -29,12 +29,11 @@ mod waiting;
 
 use std::collections::BTreeMap;
 
-use sqlx::PgConnection;
-
 use crate::catalog::checks::{CatalogState, catalog_state};
 use crate::catalog::connect::{Database, close};
 use crate::catalog::deadline::within;
 use crate::catalog::restore::{Restored, restored};
+use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, LiveTable, TableIdentity, catalogs, live_tables};
 use crate::clock_guard::Reading;
 use crate::instant::UtcInstant;
@@ -118,7 +117,7 @@ pub async fn verify(
 /// # Errors
 /// As those of [`verify`].
 pub async fn verify_in(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     settings: &Settings,
     scope: &Scope,
 ) -> anyhow::Result<Report> {
@@ -145,7 +144,7 @@ const BEGIN: &str = "begin isolation level repeatable read read only; \
 
 /// `None` where the catalog is gone, or has no table of the scope.
 async fn verify_catalog(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog: &Catalog,
     clock: Reading,
     settings: &Settings,
@@ -161,7 +160,7 @@ async fn verify_catalog(
 }
 
 async fn in_transaction(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog: &Catalog,
     clock: Reading,
     settings: &Settings,
@@ -215,7 +214,7 @@ async fn in_transaction(
 
 /// Reads the governed tables as a check does: a failure is told by each check that needs them.
 async fn read_governed(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     scene: &Scene<'_>,
 ) -> sqlx::Result<Result<Vec<Governed>, String>> {
     let mut probe = Probe::begin(connection, scene.settings.budget).await?;
@@ -227,7 +226,7 @@ async fn read_governed(
 
 /// Compares what is noted of the catalog with it, as a check does.
 async fn read_restored(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     scene: &Scene<'_>,
 ) -> sqlx::Result<Result<Option<Restored>, String>> {
     let mut probe = Probe::begin(connection, scene.settings.budget).await?;
@@ -246,7 +245,7 @@ async fn read_restored(
 /// # Errors
 /// Only where the session is lost: then no other check can be run either.
 async fn checked(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     scene: &Scene<'_>,
     check: Check,
     findings: &mut Findings,

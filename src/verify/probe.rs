@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use sqlx::PgConnection;
-
 use super::report::{SAMPLES, Sample};
 use crate::catalog::deadline::SLACK;
 use crate::catalog::failure::{Failure, in_words};
+use crate::catalog::session::Session;
 
 /// What a statement may take at least, however little is left of the budget: the statement that
 /// ends a check runs under the same limit.
@@ -34,14 +33,14 @@ impl From<sqlx::Error> for Stop {
 
 /// A session for one check.
 pub struct Probe<'a> {
-    connection: &'a mut PgConnection,
+    connection: &'a mut Session,
     budget: Duration,
     until: Instant,
 }
 
 impl<'a> Probe<'a> {
     /// Begins a check in the session's transaction.
-    pub async fn begin(connection: &'a mut PgConnection, budget: Duration) -> sqlx::Result<Self> {
+    pub async fn begin(connection: &'a mut Session, budget: Duration) -> sqlx::Result<Self> {
         sqlx::raw_sql("savepoint one_check").execute(&mut *connection).await?;
         Ok(Probe { connection, budget, until: Instant::now() + budget })
     }
@@ -51,7 +50,7 @@ impl<'a> Probe<'a> {
     ///
     /// # Errors
     /// [`Stop::OutOfBudget`].
-    pub async fn turn(&mut self) -> Result<&mut PgConnection, Stop> {
+    pub async fn turn(&mut self) -> Result<&mut Session, Stop> {
         let rest = self.until.saturating_duration_since(Instant::now());
         if rest.is_zero() {
             return Err(Stop::OutOfBudget);

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use tailrace::demo::server::StopMode;
+use tailrace::catalog::connect::close;
+use tailrace_kit::server::StopMode;
 
 use super::hold::{Days, drop_days, many_file_days, texts};
 use super::{Measured, spread};
@@ -48,7 +49,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
         let db = bench.open(&name)?;
         let mut session = db.database().session().await?;
         holds.push_time(drop_days(&mut session, &table, days, &limits, is_warmed).await?);
-        sqlx::Connection::close(session).await?;
+        close(session).await;
         db.leave().await;
     }
     let db = bench.open(&name)?;

@@ -4,8 +4,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use sqlx::PgConnection;
+use tailrace::catalog::connect::close;
 use tailrace::catalog::discovery::{Counts, TupleOfSpec};
+use tailrace::catalog::session::Session;
 use tailrace::catalog::shape::{spec_book, table_shape};
 use tailrace::catalog::tables::{TableIdentity, file_id_counter};
 use tailrace::config::CrossCheck;
@@ -76,7 +77,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
             }
         }
     }
-    sqlx::Connection::close(session).await?;
+    close(session).await;
     bench.remove(db).await?;
     let ratio = with.median() / without.median();
     let many = grouped(files as i64);
@@ -117,7 +118,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
 
 /// The rules of a policy by which every day of the fixture has expired.
 async fn judge_of(
-    session: &mut PgConnection,
+    session: &mut Session,
     table: &TableIdentity,
     book: &SpecBook,
     today: i64,
@@ -167,7 +168,7 @@ struct Round<'a> {
 
 /// Drops them as a pass does, and returns how long the lock was held.
 async fn drop_round(
-    session: &mut PgConnection,
+    session: &mut Session,
     table: &TableIdentity,
     round: &Round<'_>,
     limits: &Limits,

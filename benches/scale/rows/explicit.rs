@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, ensure};
-use sqlx::PgConnection;
+use tailrace::catalog::connect::close;
+use tailrace::catalog::session::Session;
 use tailrace::explicit::call::{DropBody, PartitionItem, TableRef};
 use tailrace::explicit::{Bounds, drop_partitions};
 use uuid::Uuid;
@@ -44,7 +45,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
                 bares.push_time(bare::end_files(&mut session, table.catalog_id, &ids).await?);
             }
         }
-        sqlx::Connection::close(session).await?;
+        close(session).await;
         bench.remove(db).await?;
     }
     let ratio = whole.median() / bares.median();
@@ -73,7 +74,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
 }
 
 async fn request_drop(
-    session: &mut PgConnection,
+    session: &mut Session,
     days: &[i64],
     bounds: &Bounds,
     files: i64,

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use sqlx::PgConnection;
+use tailrace::catalog::connect::close;
 use tailrace::catalog::discovery::TupleOfSpec;
+use tailrace::catalog::session::Session;
 use tailrace::catalog::tables::TableIdentity;
 use tailrace::drop::{DropOutcome, DropRequest, Limits, drop_tuples, drop_tuples_unwarmed};
 use tailrace::window::StoredTuple;
@@ -52,7 +53,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
             }
         }
     }
-    sqlx::Connection::close(session).await?;
+    close(session).await;
     bench.remove(db).await?;
     let (ratio, wal_ratio) =
         (holds.median() / bares.median(), our_wal.median() / bare_wal.median());
@@ -114,7 +115,7 @@ pub struct Days {
 /// Drops them as a pass does, and returns how long the lock was held. Their pages are read before,
 /// if they are to be warmed.
 pub async fn drop_days(
-    session: &mut PgConnection,
+    session: &mut Session,
     table: &TableIdentity,
     Days { days, files }: &Days,
     limits: &Limits,

@@ -1,8 +1,9 @@
 //! The rows themselves, as a consumer is told of them.
 
 use serde::Serialize;
-use sqlx::PgConnection;
 use utoipa::ToSchema;
+
+use crate::catalog::session::Session;
 
 /// A data file as a consumer is told of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -56,7 +57,7 @@ pub struct DeleteFile {
 
 /// The data files of these ids, in the order of the ids; one that is not there is left out.
 pub async fn data_files(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     ids: &[i64],
 ) -> sqlx::Result<Vec<DataFile>> {
@@ -85,7 +86,7 @@ pub async fn data_files(
 
 /// The vectors of these ids, in the order of the ids; one that is not there is left out.
 pub async fn delete_files(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     ids: &[i64],
 ) -> sqlx::Result<Vec<DeleteFile>> {

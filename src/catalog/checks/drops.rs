@@ -1,12 +1,12 @@
 //! Our history of drops, beside what the catalog has of them.
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
 use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::history::PartitionRow;
+use crate::catalog::session::Session;
 
 /// A drop as our history has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct RecordedDrop {
 /// The next `most` drops of a catalog with snapshots in `(above, before)`, and those of the same snapshot
 /// as the last of them, newest first, by drop_history_standing. Drops that are noted as undone are left out.
 pub async fn recorded_drops(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     above: i64,
     before: i64,
@@ -82,7 +82,7 @@ pub async fn recorded_drops(
 
 /// How many drops of a catalog, or of one table, are noted as undone.
 pub async fn noted_undone(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: Option<i64>,
 ) -> sqlx::Result<i64> {
@@ -108,7 +108,7 @@ pub struct SnapshotChanges {
 
 /// The changes of each of these snapshots, in their order, by hog_snapshot_change_by_snapshot.
 pub async fn changes_of(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     snapshot_ids: &[i64],
 ) -> sqlx::Result<Vec<SnapshotChanges>> {
@@ -159,7 +159,7 @@ pub struct EndedRows {
 /// What each of these snapshots ended, by hog_data_file_ended, with the vectors that ended in the
 /// same snapshot, by hog_delete_file_data_lookup. Costs as much as the files that they ended.
 pub async fn ended_in(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     snapshot_ids: &[i64],
 ) -> sqlx::Result<Vec<EndedRows>> {
@@ -204,7 +204,7 @@ pub async fn ended_in(
 /// The live files of a table that began before a snapshot: how many, and the ids of at most `most`
 /// of them. By hog_data_file_live: after a drop of the whole table there are none to be read.
 pub async fn live_before(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
     snapshot_id: i64,

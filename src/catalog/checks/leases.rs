@@ -1,9 +1,10 @@
 //! Leases of ours in the server's table of compaction claims.
 
 use chrono::{DateTime, Utc};
-use sqlx::{AssertSqlSafe, PgConnection};
+use sqlx::AssertSqlSafe;
 
 use crate::catalog::claims::has_claims;
+use crate::catalog::session::Session;
 
 /// What there can be of leases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub struct LeaseTables {
 }
 
 /// Which of the two tables are there.
-pub async fn lease_tables(connection: &mut PgConnection) -> sqlx::Result<LeaseTables> {
+pub async fn lease_tables(connection: &mut Session) -> sqlx::Result<LeaseTables> {
     let claims = has_claims(&mut *connection).await?;
     let claimants = sqlx::query_scalar!(
         r#"select pg_catalog.to_regclass('tailrace.claimant') is not null as "there!""#
@@ -42,7 +43,7 @@ pub struct Lease {
 
 /// The next `most` leases of our claimant in a catalog after one, in the order of the primary key.
 pub async fn leases(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     after: (i64, &str),
     most: i64,

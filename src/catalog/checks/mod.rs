@@ -9,7 +9,8 @@ pub mod snapshots;
 pub mod vectors;
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
+
+use crate::catalog::session::Session;
 
 /// A catalog at the moment that a verification sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub struct CatalogState {
 /// Reads the catalog's counters; `None` if it is gone. As the first statement of a REPEATABLE READ
 /// transaction it is also what fixes the moment.
 pub async fn catalog_state(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
 ) -> sqlx::Result<Option<CatalogState>> {
     sqlx::query_as!(
@@ -56,7 +57,7 @@ pub struct Begin {
 
 /// When these files began, each by its primary key, and its snapshot by its own.
 pub async fn begins(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     file_ids: &[i64],
 ) -> sqlx::Result<Vec<Begin>> {
@@ -82,7 +83,7 @@ pub async fn begins(
 /// When the open version of a table began, which is the latest that its properties can be of; the
 /// time of the floor where that snapshot is gone.
 pub async fn version_since(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
 ) -> sqlx::Result<Option<DateTime<Utc>>> {

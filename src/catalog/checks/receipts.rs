@@ -1,8 +1,9 @@
 //! Receipts of explicit drops, beside our history and the snapshots that they name.
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
 use uuid::Uuid;
+
+use crate::catalog::session::Session;
 
 /// A receipt, and what agrees with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub struct ComparedReceipt {
 
 /// The next `most` receipts of a catalog after a key, in the order of the keys, by the primary key.
 pub async fn compared_receipts(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     after: Uuid,
     most: i64,
@@ -69,7 +70,7 @@ pub async fn compared_receipts(
 
 /// When the oldest drop of our history was made, over all catalogs: whatever was made after it has
 /// not been purged for its age.
-pub async fn oldest_drop(connection: &mut PgConnection) -> sqlx::Result<Option<DateTime<Utc>>> {
+pub async fn oldest_drop(connection: &mut Session) -> sqlx::Result<Option<DateTime<Utc>>> {
     sqlx::query_scalar!("select pg_catalog.min(dropped_at) from tailrace.drop_history")
         .fetch_one(connection)
         .await

@@ -1,7 +1,8 @@
 //! Policies that were left behind: their table is gone, and a live one that took its place has none.
 
-use sqlx::PgConnection;
 use uuid::Uuid;
+
+use crate::catalog::session::Session;
 
 /// A policy of a table that is gone, and a live table in its place that has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub struct LeftPolicy {
 /// those before V11 `properties`: both are read as [`crate::catalog`] says, and without the first a
 /// successor is known by its name only.
 pub async fn left_policies(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
 ) -> sqlx::Result<Vec<LeftPolicy>> {
     sqlx::query_as!(

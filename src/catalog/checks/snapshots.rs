@@ -1,11 +1,11 @@
 //! Whether snapshot ids are dense.
 
-use sqlx::PgConnection;
+use crate::catalog::session::Session;
 
 /// How many snapshots have an id from `from` to `through`, both included: by the primary key's index
 /// alone.
 pub async fn snapshots_between(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     from: i64,
     through: i64,
@@ -24,7 +24,7 @@ pub async fn snapshots_between(
 /// The highest ids from `from` to `through` that no snapshot has, at most `most` of them, in
 /// descending order. Each id costs one descent of the primary key, so the range is to be a piece.
 pub async fn missing_snapshots(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     from: i64,
     through: i64,
@@ -46,7 +46,7 @@ pub async fn missing_snapshots(
 
 /// Snapshots above the head, at most `most` of them.
 pub async fn snapshots_above(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     head: i64,
     most: i64,

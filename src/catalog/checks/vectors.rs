@@ -1,8 +1,7 @@
 //! Live vectors on files that a drop of ours ended.
 
-use sqlx::PgConnection;
-
 use crate::catalog::restore::{Restored, compared_after};
+use crate::catalog::session::Session;
 
 /// A live vector on such a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +26,7 @@ pub struct LeftVector {
 /// drops ended, needs an index that came with V19, and a catalog without retention keeps all of
 /// those files for ever, while live vectors are what each reader pays for.
 pub async fn left_vectors(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     restored: Option<&Restored>,
     after_file: i64,

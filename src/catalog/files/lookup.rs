@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use futures_util::TryStreamExt;
-use sqlx::PgConnection;
 
 use super::matching::Matcher;
 use super::{FoundFile, Search};
+use crate::catalog::session::Session;
 
 /// How many entries of the index one statement reads, over all of its values.
 const PAGE: usize = 16_384;
@@ -24,7 +24,7 @@ struct Open {
 /// Hands on the files of the tuples, page by page. The entries of a value are those of the whole
 /// catalog and of ended files too, so each page tells how far it came even where none of it fits.
 pub async fn by_leads(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     search: &Search<'_>,
     matcher: &Matcher<'_>,
     each: &mut impl FnMut(FoundFile) -> ControlFlow<()>,

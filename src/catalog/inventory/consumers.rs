@@ -1,8 +1,9 @@
 //! Who reads the server's feed (`hog_consumer_offset`), which only the server writes.
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
 use uuid::Uuid;
+
+use crate::catalog::session::Session;
 
 /// An offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,10 +24,7 @@ pub struct Consumer {
 /// heeded, the floor cannot pass it.
 ///
 /// By hog_consumer_offset_retention_floor, from its lower end.
-pub async fn slowest(
-    connection: &mut PgConnection,
-    catalog_id: i64,
-) -> sqlx::Result<Option<Consumer>> {
+pub async fn slowest(connection: &mut Session, catalog_id: i64) -> sqlx::Result<Option<Consumer>> {
     sqlx::query_as!(
         Consumer,
         r#"select o.consumer_id, o.table_uuid, o.committed_snapshot, o.updated_at,
@@ -45,7 +43,7 @@ pub async fn slowest(
 
 /// The names of the consumers that have an offset for an incarnation, by name, at most `most`.
 pub async fn of_table(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_uuid: Uuid,
     most: i64,

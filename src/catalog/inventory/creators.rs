@@ -1,6 +1,6 @@
 //! Who may create objects in the schemas that our sessions look into.
 
-use sqlx::PgConnection;
+use crate::catalog::session::Session;
 
 /// A role that may create in a schema though it owns neither that nor the catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Creator {
 /// Every such grant on the catalog's schema and on ours, in this order. Left out are the owner of the
 /// schema and that of `hog_catalog`, superusers, and the role of the session.
 pub async fn creators(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_schema: &str,
 ) -> sqlx::Result<Vec<Creator>> {
     sqlx::query_as!(

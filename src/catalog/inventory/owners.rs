@@ -1,6 +1,6 @@
 //! Whose the objects are that we work with.
 
-use sqlx::PgConnection;
+use crate::catalog::session::Session;
 
 /// An object of a role that has no business there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,10 +32,7 @@ impl Foreign {
 /// schema: they may destroy the catalog's data anyhow. With ours also the role of the session and
 /// the roles that it is a member of. These are read from the list of memberships: to a superuser
 /// the server says that it is a member of every role.
-pub async fn foreign(
-    connection: &mut PgConnection,
-    catalog_schema: &str,
-) -> sqlx::Result<Vec<Foreign>> {
+pub async fn foreign(connection: &mut Session, catalog_schema: &str) -> sqlx::Result<Vec<Foreign>> {
     sqlx::query_as!(
         Foreign,
         r#"with recursive own (oid) as (
@@ -91,7 +88,7 @@ pub async fn foreign(
 /// Whether the server has this table: one of the catalog's schema that belongs to whom `hog_catalog`
 /// belongs, or to a member of that role. A table of that name which somebody else made there is none
 /// of the server's, and must not be touched: what is written into it runs its owner's triggers.
-pub async fn server_has_table(connection: &mut PgConnection, name: &str) -> sqlx::Result<bool> {
+pub async fn server_has_table(connection: &mut Session, name: &str) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"select exists (
              select from pg_catalog.pg_class t
@@ -112,7 +109,7 @@ pub async fn server_has_table(connection: &mut PgConnection, name: &str) -> sqlx
 /// Whether this index is there and can be read, on this table of the server's. One that somebody
 /// else made by that name, on a table of their own, is another.
 pub async fn server_has_index(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &str,
     name: &str,
 ) -> sqlx::Result<bool> {

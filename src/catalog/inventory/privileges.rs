@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sqlx::PgConnection;
+use crate::catalog::session::Session;
 
 /// The rights of a role, by itself, through its memberships and through PUBLIC.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Privileges {
 }
 
 /// Reads them from `pg_catalog`, which is open to every role.
-pub async fn privileges(connection: &mut PgConnection, schema: &str) -> sqlx::Result<Privileges> {
+pub async fn privileges(connection: &mut Session, schema: &str) -> sqlx::Result<Privileges> {
     let role = sqlx::query!(
         r#"select current_user::text as "name!",
                   pg_catalog.array_remove(array[

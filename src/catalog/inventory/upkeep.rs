@@ -1,7 +1,8 @@
 //! How a catalog fares: its retention and floor, the queue of objects to delete, its snapshots.
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
+
+use crate::catalog::session::Session;
 
 /// What bounds the life of ended files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub struct Retention {
 
 /// Reads it, by primary keys alone; `None` if the catalog is gone.
 pub async fn retention(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
 ) -> sqlx::Result<Option<Retention>> {
     sqlx::query_as!(
@@ -58,10 +59,7 @@ pub struct Drained {
 /// for a bounded number of rows, those of other catalogs among them. The first undrained one comes
 /// from hog_file_removal_drain: with `catalog_id = $1` the order by `removal_id` alone would do, and
 /// the planner would take the primary key, past every row that was ever drained.
-pub async fn drained_of_late(
-    connection: &mut PgConnection,
-    catalog_id: i64,
-) -> sqlx::Result<Drained> {
+pub async fn drained_of_late(connection: &mut Session, catalog_id: i64) -> sqlx::Result<Drained> {
     sqlx::query_as!(
         Drained,
         r#"select pg_catalog.count(*) as "rows!",
@@ -98,11 +96,7 @@ pub struct Churn {
 }
 
 /// Counts them, by the primary key from its upper end.
-pub async fn churn(
-    connection: &mut PgConnection,
-    catalog_id: i64,
-    author: &str,
-) -> sqlx::Result<Churn> {
+pub async fn churn(connection: &mut Session, catalog_id: i64, author: &str) -> sqlx::Result<Churn> {
     sqlx::query_as!(
         Churn,
         r#"select pg_catalog.count(*) as "snapshots!",

@@ -20,10 +20,9 @@
 
 use std::time::Duration;
 
-use sqlx::{Connection, PgConnection};
-
 use super::specs::{forget_specs, revoke_marks_since};
 use super::{Restored, Since, compared_after};
+use crate::catalog::session::Session;
 use crate::instant::UtcInstant;
 
 /// A pass stamps what it notes with the time at which it began, and may have looked so much later: what
@@ -35,7 +34,7 @@ const STAMPS_ARE_EARLY: Duration = Duration::from_secs(600);
 /// restore: then the catalog has the snapshot of it. Before the clock is judged, and whatever that
 /// comes to: it only has more snapshots count.
 pub async fn lower_trusted_head(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     restored: &Restored,
 ) -> sqlx::Result<()> {
@@ -90,7 +89,7 @@ pub struct PausedPolicy {
 /// Settles the restore of a catalog, in one transaction.
 /// Whoever calls it has the catalog's lease. Marks are noted anew `window` after `now`.
 pub async fn settle(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     restored: &Restored,
     now: UtcInstant,
@@ -116,11 +115,7 @@ pub async fn settle(
 }
 
 /// What it says of a drop is what [`super::undone()`] says.
-async fn note_undone(
-    connection: &mut PgConnection,
-    since: Since,
-    now: UtcInstant,
-) -> sqlx::Result<u64> {
+async fn note_undone(connection: &mut Session, since: Since, now: UtcInstant) -> sqlx::Result<u64> {
     let noted = sqlx::query!(
         r#"update tailrace.drop_history h set undone_seen_at = $3
            where h.catalog_id = $1 and h.undone_seen_at is null and h.snapshot_id > $2
@@ -140,7 +135,7 @@ async fn note_undone(
 }
 
 /// Takes back that rows or objects of drops were seen to be gone.
-async fn forget_ends(connection: &mut PgConnection, since: Since) -> sqlx::Result<()> {
+async fn forget_ends(connection: &mut Session, since: Since) -> sqlx::Result<()> {
     sqlx::query!(
         r#"update tailrace.drop_history
            set gone_seen_at = null,
@@ -161,7 +156,7 @@ async fn forget_ends(connection: &mut PgConnection, since: Since) -> sqlx::Resul
     Ok(())
 }
 
-async fn forget_sweeps(connection: &mut PgConnection, catalog_id: i64) -> sqlx::Result<()> {
+async fn forget_sweeps(connection: &mut Session, catalog_id: i64) -> sqlx::Result<()> {
     sqlx::query!(
         r#"with cursors as (
              delete from tailrace.sweep_cursor where catalog_id = $1
@@ -182,10 +177,7 @@ async fn forget_sweeps(connection: &mut PgConnection, catalog_id: i64) -> sqlx::
 /// column began with its table or up to what is agreed: what has the column's id now, or gets it next, is
 /// not what was meant. So is one of a table that is not there, for that may come back without the column. The
 /// paused ones are returned.
-async fn pause_policies(
-    connection: &mut PgConnection,
-    since: Since,
-) -> sqlx::Result<Vec<PausedPolicy>> {
+async fn pause_policies(connection: &mut Session, since: Since) -> sqlx::Result<Vec<PausedPolicy>> {
     sqlx::query_as!(
         PausedPolicy,
         r#"with mirrors as (
@@ -220,7 +212,7 @@ async fn pause_policies(
 /// Takes back what a person vouched for in tables that lost a spec: a writer may go on with that one, and
 /// store its values under a spec whose values were vouched for. Returns table and spec.
 async fn withdraw_trust(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     since: Since,
     tables: &[i64],
 ) -> sqlx::Result<Vec<Untrusted>> {
@@ -245,7 +237,7 @@ async fn withdraw_trust(
     .await
 }
 
-async fn forget_heads(connection: &mut PgConnection, since: Since) -> sqlx::Result<()> {
+async fn forget_heads(connection: &mut Session, since: Since) -> sqlx::Result<()> {
     sqlx::query!(
         r#"delete from tailrace.noted_head h
            where h.catalog_id = $1 and h.snapshot_id > $2

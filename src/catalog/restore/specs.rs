@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use sqlx::PgConnection;
-
 use super::Since;
+use crate::catalog::session::Session;
 use crate::instant::UtcInstant;
 
 /// Has copies of specs that the catalog does not have any more, and that began after what is agreed, no
@@ -18,10 +17,7 @@ use crate::instant::UtcInstant;
 /// Where nothing is agreed a copy may as well be of a spec that expiry deleted long ago; then its files
 /// are of an unknown spec, and stay. A table that is not in the catalog keeps its copies as they are: no
 /// other one reads them, and a later restore may bring it back.
-pub(super) async fn forget_specs(
-    connection: &mut PgConnection,
-    since: Since,
-) -> sqlx::Result<Vec<i64>> {
+pub(super) async fn forget_specs(connection: &mut Session, since: Since) -> sqlx::Result<Vec<i64>> {
     let lost = sqlx::query!(
         r#"select k.table_id as "table_id!", k.table_uuid as "table_uuid!", k.spec_id as "spec_id!",
                   k.fields as "fields!"
@@ -85,7 +81,7 @@ pub(super) async fn forget_specs(
 /// Has marks that were noted since, and all of `tables`, noted anew, `window` after `now`: row ids are
 /// given out again, and writers that know a spec which is no more go on with it for some time.
 pub(super) async fn revoke_marks_since(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     since: Since,
     tables: &[i64],
     now: UtcInstant,

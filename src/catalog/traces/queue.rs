@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use sqlx::PgConnection;
-
 use super::read::{COUNTED, ROWS_COUNTED};
+use crate::catalog::session::Session;
 
 /// How many files that ended in each of these snapshots still have a row, up to [`ROWS_COUNTED`]
 /// each; through hog_data_file_ended, which the server must have.
 pub async fn files_left(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     snapshot_ids: &[i64],
 ) -> sqlx::Result<BTreeMap<i64, i64>> {
@@ -51,7 +50,7 @@ impl Queue {
 /// Counts, in one walk of hog_file_removal_drain from its beginning, the undrained rows at or
 /// below each of the marks.
 pub async fn queue(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     marks: impl IntoIterator<Item = i64>,
 ) -> sqlx::Result<Queue> {

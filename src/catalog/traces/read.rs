@@ -4,7 +4,6 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::types::Json;
-use sqlx::{PgConnection, Postgres, Transaction};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -12,6 +11,7 @@ use super::by_index;
 use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::history::PartitionRow;
 use crate::catalog::restore::{Restored, compared_after, undone};
+use crate::catalog::session::{Session, Transaction};
 use crate::instant::UtcInstant;
 
 /// How many rows of a queue, and how many drops that are not gone, are counted at most.
@@ -24,7 +24,7 @@ pub const PARTITIONS: usize = 100;
 const CONSUMERS: i64 = 10;
 
 /// A transaction in which all reads see one moment. It can write nothing.
-pub async fn reading(connection: &mut PgConnection) -> sqlx::Result<Transaction<'_, Postgres>> {
+pub async fn reading(connection: &mut Session) -> sqlx::Result<Transaction<'_>> {
     by_index(connection, "begin isolation level repeatable read read only").await
 }
 
@@ -58,7 +58,7 @@ pub struct Consumer {
 /// beginning of hog_consumer_offset_retention_floor (catalog_id, committed_snapshot); their tables
 /// are looked up one by one (`offset 0`), for a join would compare each with every table.
 pub async fn floor_rules(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
 ) -> sqlx::Result<Option<FloorRules>> {
     let Some(catalog) = sqlx::query!(
@@ -99,7 +99,7 @@ pub async fn floor_rules(
 /// those in the queue), and when the oldest was made. `restored` is what
 /// [`restored`](crate::catalog::restore::restored()) said.
 pub async fn not_gone(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     restored: Option<&Restored>,
 ) -> sqlx::Result<(i64, Option<UtcInstant>)> {
@@ -135,7 +135,7 @@ pub async fn not_gone(
 /// The incarnations that have this name (NAMESPACE.TABLE), or had it when a pass looked at one of
 /// their drops.
 pub async fn incarnations(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     namespace: &str,
     table: &str,
@@ -163,7 +163,7 @@ pub async fn incarnations(
 /// The newest drops of a catalog below a snapshot, or of some of its tables, newest first. All drops of
 /// the last one's snapshot are among them, for an undone drop may have the snapshot of another one.
 pub async fn newest(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     tables: Option<&[Uuid]>,
     before: i64,
@@ -251,7 +251,7 @@ pub struct Noted {
 
 /// Reads these drops, the newest first. Drops that were purged from the history are left out.
 pub async fn drops(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     restored: Option<&Restored>,
     drop_ids: &[Uuid],

@@ -1,9 +1,8 @@
 //! The rows that a drop ended, on servers before V19, which have no index by `end_snapshot`.
 
-use sqlx::PgConnection;
-
 use super::{OpenCatalog, Passed};
 use crate::catalog::inventory::owners::server_has_index;
+use crate::catalog::session::Session;
 
 /// How many file rows of a table are read for it, where nobody says otherwise.
 pub const ROWS: i64 = 100_000;
@@ -13,7 +12,7 @@ pub const ROWS_OF_PASS: i64 = 5 * ROWS;
 
 /// Whether this server has hog_data_file_ended, which came with V19; without it nothing finds the files
 /// that a snapshot ended but a read of all of them.
-pub async fn has_ended_index(connection: &mut PgConnection) -> sqlx::Result<bool> {
+pub async fn has_ended_index(connection: &mut Session) -> sqlx::Result<bool> {
     server_has_index(connection, "hog_data_file", "hog_data_file_ended").await
 }
 
@@ -26,7 +25,7 @@ const DROPS_OF_TABLE: i64 = 100;
 /// The tables are found by steps through drop_history_of_table (catalog_id, table_uuid, snapshot_id),
 /// and so are the drops of each.
 pub async fn passed_by_table(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog: &OpenCatalog,
 ) -> sqlx::Result<Vec<Passed>> {
     sqlx::query_as!(
@@ -82,7 +81,7 @@ impl Left {
 /// What a snapshot ended began before it: so all is known of the snapshots up to the one in which the
 /// last row that was read began.
 pub async fn left(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
     snapshot_ids: &[i64],

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sqlx::PgConnection;
 
 use super::{Basis, Cursor, Memory, Reading, Texts};
+use crate::catalog::session::Session;
 use crate::catalog::tables::{Marks, TableIdentity};
 use crate::instant::UtcInstant;
 use crate::sweep::census::Census;
@@ -19,7 +19,7 @@ use crate::sweep::waiting::Remembered;
 /// Reads what is remembered for a basis, and what waits in the table, which needs none. A cursor counts only if there is one for each of the
 /// specs; of several, what holds for all.
 pub async fn load(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableIdentity,
     basis: &Basis,
     specs: &BTreeSet<i64>,
@@ -86,7 +86,7 @@ pub async fn load(
 
 /// What waits in a table as passes remember it; `None` where no pass has remembered anything of it.
 pub async fn waiting(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableIdentity,
 ) -> sqlx::Result<Option<Remembered>> {
     let row = sqlx::query_scalar!(
@@ -103,7 +103,7 @@ pub async fn waiting(
 
 /// What the last finished reading of the table counted under this policy, and when.
 pub async fn census(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableIdentity,
     policy_revision: i64,
 ) -> sqlx::Result<Option<(Census, UtcInstant)>> {
@@ -132,7 +132,7 @@ fn readable<T: DeserializeOwned>(value: Value) -> Option<T> {
 /// Remembers all of it, in place of what was remembered of the table before. A cursor that no
 /// timestamptz can hold is not kept.
 pub async fn save(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     table: &TableIdentity,
     basis: &Basis,
     specs: &BTreeSet<i64>,

@@ -8,9 +8,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use sqlx::postgres::PgPoolOptions;
 use tailrace::catalog::connect::Database;
-use tailrace::demo::lake::{CatalogOptions, Column, Field, Lake, NewFile};
-use tailrace::demo::server::{PrivateServer, ServerOptions, Tls};
+use tailrace::catalog::session::Patience;
 use tailrace::installation::migrate;
+use tailrace_kit::lake::{CatalogOptions, Column, Field, Lake, NewFile};
+use tailrace_kit::server::{PrivateServer, ServerOptions, Tls};
 
 fn openssl(args: &[&str]) -> Result<()> {
     let made = Command::new("openssl").args(args).output().context("the program openssl")?;
@@ -170,6 +171,7 @@ async fn tls_is_verified_and_a_password_comes_from_a_file() -> Result<()> {
         options: right.parse::<sqlx::postgres::PgConnectOptions>()?.password("p@ss:/w0rd"),
         schema: "public".into(),
         connect_timeout: Duration::from_secs(10),
+        patience: Patience::default(),
     };
     assert_eq!(migrate(&database).await?.applied, 0);
     let mut session = database.session().await?;

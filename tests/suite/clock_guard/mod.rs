@@ -14,10 +14,10 @@ use anyhow::Result;
 use tailrace::catalog::clock_memory::{Epoch, clock_epoch};
 use tailrace::catalog::connect::close;
 use tailrace::clock_guard::{Boot, Reading};
-use tailrace::demo::lake::{Catalog, Dump, Field, NewFile, Table};
 use tailrace::instant::UtcInstant;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::{Outcome, PassReport};
+use tailrace_kit::lake::{Catalog, Dump, Field, NewFile, Table};
 use uuid::Uuid;
 
 use crate::support::TestDatabase;

@@ -5,19 +5,20 @@ use std::ops::ControlFlow;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, PgConnection, Row};
+use sqlx::{AssertSqlSafe, Row};
 use tailrace::catalog::discovery::{Counts, TupleOfSpec};
 use tailrace::catalog::files::{Search, count_files, files_of, visit};
+use tailrace::catalog::session::Session;
 use tailrace::catalog::tables::TableIdentity;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::window::StoredTuple;
+use tailrace_kit::lake::{Field, NewFile};
 
 use super::warming::read_by;
 use super::{Scene, days_of, file};
 use crate::explicit::wire::Wire;
 
 async fn found(
-    session: &mut PgConnection,
+    session: &mut Session,
     table: &TableIdentity,
     (tuples, lead): (&[TupleOfSpec], &[usize]),
     from_id: i64,

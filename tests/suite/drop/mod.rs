@@ -8,12 +8,12 @@ mod sums;
 mod warming;
 
 use anyhow::{Context, Result, bail};
-use sqlx::PgConnection;
 use tailrace::catalog::discovery::TupleOfSpec;
+use tailrace::catalog::session::Session;
 use tailrace::catalog::tables::TableIdentity;
-use tailrace::demo::lake::{Catalog, Field, NewFile, Table};
 use tailrace::drop::{DropOutcome, DropRequest, Receipt, drop_tuples};
 use tailrace::window::StoredTuple;
+use tailrace_kit::lake::{Catalog, Field, NewFile, Table};
 
 use crate::explicit::patient;
 use crate::explicit::wire::Wire;
@@ -84,7 +84,7 @@ fn days_of(days: &[&str]) -> Vec<TupleOfSpec> {
 }
 
 async fn drop_days(
-    session: &mut PgConnection,
+    session: &mut Session,
     table: &TableIdentity,
     tuples: &[TupleOfSpec],
 ) -> Result<DropOutcome> {

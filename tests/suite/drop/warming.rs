@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
-use sqlx::{PgConnection, PgPool};
+use sqlx::PgPool;
 use tailrace::catalog::connect::{Access, Database};
+use tailrace::catalog::session::{Patience, Session};
 use tailrace::catalog::vectors::live_vectors;
 use tailrace::catalog::warm::{FILES, VECTORS, explain_pages, leaf_indexes};
-use tailrace::demo::lake::{CatalogOptions, Column, Field, Lake, Table};
-use tailrace::demo::server::{PrivateServer, ServerOptions, StopMode};
 use tailrace::drop::warm::{Warmed, warm};
+use tailrace_kit::lake::{CatalogOptions, Column, Field, Lake, Table};
+use tailrace_kit::server::{PrivateServer, ServerOptions, StopMode};
 
 use super::{Scene, file};
 use crate::explicit::wire::Wire;
@@ -86,7 +87,7 @@ async fn each_index_is_walked_by_itself() -> Result<()> {
 }
 
 async fn explained(
-    session: &mut PgConnection,
+    session: &mut Session,
     wire: &Wire,
     scene: &Scene,
     files: &[i64],
@@ -157,7 +158,12 @@ async fn what_is_cold_is_read() -> Result<()> {
     server.restart(StopMode::Fast).await?;
     let options = server.admin_url().parse()?;
     let connect_timeout = std::time::Duration::from_secs(10);
-    let database = Database { options, schema: "public".to_owned(), connect_timeout };
+    let database = Database {
+        options,
+        schema: "public".to_owned(),
+        connect_timeout,
+        patience: Patience::default(),
+    };
     let mut session = database.unchecked(Access::ReadWrite).await?;
     let catalog_id = table.catalog.catalog_id;
     let vectors = live_vectors(&mut session, catalog_id, &files).await?;

@@ -24,13 +24,13 @@ pub mod wire;
 use std::time::Duration;
 
 use anyhow::Result;
-use sqlx::PgConnection;
-use tailrace::demo::lake::{Catalog, Field, NewFile, Table};
+use tailrace::catalog::session::Session;
 use tailrace::explicit::call::{
     DropAnswer, DropBody, PartitionItem, TableRef, TruncateAnswer, TruncateBody,
 };
 use tailrace::explicit::problem::Problem;
 use tailrace::explicit::{Bounds, drop_partitions, truncate};
+use tailrace_kit::lake::{Catalog, Field, NewFile, Table};
 use uuid::Uuid;
 
 use crate::support::TestDatabase;
@@ -62,7 +62,7 @@ impl Scene {
     }
 
     /// A session of ours.
-    pub async fn session(&self) -> Result<PgConnection> {
+    pub async fn session(&self) -> Result<Session> {
         self.database.tailrace().session().await
     }
 
@@ -106,7 +106,7 @@ impl Scene {
     }
 
     /// All rows of the server's tables and of ours.
-    pub async fn everything(&self) -> Result<(tailrace::demo::lake::Dump, Vec<String>)> {
+    pub async fn everything(&self) -> Result<(tailrace_kit::lake::Dump, Vec<String>)> {
         let ours = self
             .database
             .rows(

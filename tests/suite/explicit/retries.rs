@@ -3,9 +3,9 @@
 
 use anyhow::{Context, Result};
 use tailrace::catalog::connect::Database;
-use tailrace::demo::lake::{Field, NewFile, Table};
 use tailrace::explicit::call::{DropAnswer, DropBody, TableRef, TruncateBody};
 use tailrace::explicit::{drop_partitions, truncate};
+use tailrace_kit::lake::{Field, NewFile, Table};
 use uuid::Uuid;
 
 use crate::support::TestDatabase;

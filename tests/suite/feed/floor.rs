@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 use chrono::{TimeDelta, Utc};
 use futures_util::TryStreamExt;
 use serde_json::Value;
-use tailrace::demo::lake::{CatalogOptions, Field, NewFile};
-use tailrace::demo::standin::{Expiry, FloorMove, truncate};
 use tailrace::explicit::problem::Problem;
+use tailrace_kit::lake::{CatalogOptions, Field, NewFile};
+use tailrace_kit::standin::{Expiry, FloorMove, truncate};
 
 use super::{NOTHING, Scene, all_ids, sessions, window, with_ends};
 use crate::support::TestDatabase;
@@ -87,7 +87,7 @@ async fn a_page_is_refused_once_the_floor_has_passed_its_window() -> Result<()> 
     let query = tailrace::feed::ChangesQuery { limit: Some(1200), ..with_ends(start, end) };
     let opened = scene.open(&query).await??;
     expire(&scene, start + 1).await?;
-    let mut session = scene.pool().acquire().await?;
+    let mut session = scene.database.plain_session().await?;
     let refused = opened.page(&mut session).await.err().context("a page")?;
     assert_eq!((refused.status(), refused.code()), (410, "expired"));
     Ok(())

@@ -9,10 +9,11 @@ use anyhow::{Context, Result};
 use futures_util::TryStreamExt;
 use serde_json::Value;
 use sqlx::Connection;
-use tailrace::demo::lake::{Field, NewFile};
-use tailrace::demo::standin::truncate;
+use tailrace::catalog::connect::close;
 use tailrace::feed;
 use tailrace::feed::walk::{BLOCK, CHUNK};
+use tailrace_kit::lake::{Field, NewFile};
+use tailrace_kit::standin::truncate;
 
 use super::{Scene, all_ids, sessions, table_ref, with_ends};
 use crate::support::wait::until;
@@ -116,12 +117,12 @@ async fn what_is_read_is_in_proportion(
     settle(scene).await?;
     let before = reads(scene, "hog_data_file").await?;
     let values_before = reads(scene, "hog_file_partition_value").await?;
-    let mut session = scene.database.connection().await?;
+    let mut session = scene.database.plain_session().await?;
     let table = table_ref("lake", "events", "raw");
     let opened = feed::open(&mut session, &table, &with_ends(start, end)).await?;
     let page = opened.page(&mut session).await?;
     assert_eq!(page.files.len() + page.ended_files.context("ends")?.len(), 2 * files);
-    session.close().await?;
+    close(session).await;
     settle(scene).await?;
     let after = reads(scene, "hog_data_file").await?;
     let values_after = reads(scene, "hog_file_partition_value").await?;

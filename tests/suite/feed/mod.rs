@@ -16,14 +16,14 @@ use futures_util::TryStreamExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use sqlx::PgPool;
-use sqlx::pool::PoolConnection;
 use tailrace::catalog::discovery::TupleOfSpec;
-use tailrace::demo::lake::{Catalog, Field, NewFile, Table};
+use tailrace::catalog::session::{Patience, Session};
 use tailrace::drop::{DropOutcome, DropRequest, drop_tuples};
 use tailrace::explicit::call::TableRef;
 use tailrace::explicit::problem::Problem;
 use tailrace::feed::{self, Changes, ChangesPage, ChangesQuery};
 use tailrace::window::StoredTuple;
+use tailrace_kit::lake::{Catalog, Field, NewFile, Table};
 
 use crate::races::patient;
 use crate::support::TestDatabase;
@@ -64,7 +64,7 @@ impl Scene {
     /// Opens a window of `events.raw`.
     pub async fn open(&self, query: &ChangesQuery) -> Result<Result<Changes, Problem>> {
         let table = table_ref("lake", "events", "raw");
-        let mut session = self.pool().acquire().await?;
+        let mut session = self.database.plain_session().await?;
         Ok(feed::open(&mut session, &table, query).await)
     }
 
@@ -85,7 +85,7 @@ impl Scene {
     pub async fn page(&self, query: &ChangesQuery) -> Result<ChangesPage> {
         let changes = self.open(query).await??;
         ensure!(changes.is_page() == query.limit.is_some());
-        let mut session = self.pool().acquire().await?;
+        let mut session = self.database.plain_session().await?;
         Ok(changes.page(&mut session).await?)
     }
 
@@ -136,15 +136,18 @@ pub fn table_ref(catalog: &str, namespace: &str, table: &str) -> TableRef {
     TableRef { catalog, namespace, table }
 }
 
-/// A session of a pool.
-type Session = Result<PoolConnection<sqlx::Postgres>, Problem>;
+/// A session of its own.
+type Given = Result<Box<Session>, Problem>;
 
 /// What gives a stream its sessions.
-pub fn sessions(pool: &PgPool) -> impl FnMut() -> BoxFuture<'static, Session> + Send + 'static {
+pub fn sessions(pool: &PgPool) -> impl FnMut() -> BoxFuture<'static, Given> + Send + 'static {
     let pool = pool.clone();
     move || {
         let pool = pool.clone();
-        Box::pin(async move { pool.acquire().await.map_err(|_| Problem::Internal) })
+        Box::pin(async move {
+            let connection = pool.acquire().await.map_err(|_| Problem::Internal)?.detach();
+            Ok(Box::new(Session::of(connection, Patience::default())))
+        })
     }
 }
 

@@ -4,10 +4,9 @@ use std::pin::pin;
 
 use anyhow::{Context, Result};
 use futures_util::TryStreamExt;
-use sqlx::Connection;
-use tailrace::demo::lake::Field;
 use tailrace::explicit::problem::Problem;
 use tailrace::feed::{self, ChangesQuery};
+use tailrace_kit::lake::Field;
 
 use super::{Scene, sessions, table_ref, window, with_ends};
 
@@ -58,7 +57,7 @@ async fn tables_that_are_not_there() -> Result<()> {
     let gone = scene.catalog.namespace("gone").await?;
     scene.catalog.create_table(&gone, "raw", &[], &[]).await?;
     gone.drop_namespace().await?;
-    let mut session = scene.pool().acquire().await?;
+    let mut session = scene.database.plain_session().await?;
     for (catalog, namespace, table) in [
         ("nowhere", "events", "raw"),
         ("lake", "nowhere", "raw"),
@@ -126,9 +125,9 @@ async fn an_error_of_the_database_shows_nothing_of_it() -> Result<()> {
     let head = scene.append(&["1"]).await?;
     let opened = scene.open(&with_ends(start, head)).await??;
     scene.database.sql("ALTER TABLE hog_delete_file RENAME TO away").await?;
-    let mut session = scene.pool().acquire().await?;
+    let mut session = scene.database.plain_session().await?;
     assert_eq!(opened.page(&mut session).await, Err(Problem::Internal));
-    session.ping().await?;
+    sqlx::raw_sql("SELECT").execute(&mut session).await?;
     scene.database.sql("ALTER TABLE hog_table_version RENAME TO away_too").await?;
     assert_eq!(scene.refused(&window(start, head)).await?, (500, "internal_error"));
     Ok(())

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use sqlx::{AssertSqlSafe, PgConnection};
+use sqlx::AssertSqlSafe;
 
 use super::hostile::plant;
 use super::sql::statements;
 use crate::support::TestDatabase;
+
+use tailrace::catalog::session::Session;
 
 /// What the functions of the schema `probe`, or any object of ours, refer to outside of
 /// `pg_catalog` and of our schema, of functions and operators. What the server brings is no
@@ -27,12 +29,12 @@ const REFERENCES: &str = "
                             'pg_amproc'::regclass, 'pg_cast'::regclass, 'pg_type'::regclass)
     ORDER BY 1";
 
-async fn run(session: &mut PgConnection, statement: String) -> sqlx::Result<()> {
+async fn run(session: &mut Session, statement: String) -> sqlx::Result<()> {
     sqlx::raw_sql(AssertSqlSafe(statement)).execute(session).await.map(|_| ())
 }
 
 /// What refers to something of somebody else. Nobody's function is called by the question itself.
-pub async fn references(session: &mut PgConnection) -> Result<Vec<String>> {
+pub async fn references(session: &mut Session) -> Result<Vec<String>> {
     run(session, "SET search_path = pg_catalog".to_owned()).await?;
     Ok(sqlx::query_scalar(REFERENCES).fetch_all(session).await?)
 }

@@ -2,7 +2,7 @@
 //! in `python/bytes.rs`.)
 
 use anyhow::{Context, Result, ensure};
-use tailrace::demo::lake::NewFile;
+use tailrace_kit::lake::NewFile;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -44,7 +44,7 @@ async fn a_window_is_streamed_and_paged() -> Result<()> {
     let head = scene.catalog.head().await?;
 
     let pool = scene.database.lake.pool();
-    let mut session = pool.acquire().await?;
+    let mut session = scene.database.plain_session().await?;
     let table = table_ref("lake", "events", "raw");
     let opened = tailrace::feed::open(&mut session, &table, &with_ends(0, head)).await?;
     let parts: Vec<Vec<u8>> = opened.stream(sessions(pool)).try_collect().await?;

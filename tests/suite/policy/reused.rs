@@ -3,8 +3,8 @@
 
 use anyhow::Result;
 use tailrace::catalog::claims::keep_window_rules;
-use tailrace::demo::lake::{Field, NewFile, Table};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile, Table};
 
 use crate::support::TestDatabase;
 use crate::support::governed::{expired, live_ids, values};
@@ -49,7 +49,7 @@ async fn a_reused_id_is_judged_by_its_own_specs_alone() -> Result<()> {
     assert_eq!(expired(&plan), [(1, values(["680"]), 1), (1, values(["18000"]), 1)]);
     let at = "2026-09-25T00:00:00Z".parse()?;
     let asked = ["680", "18000"].map(|text| Question { spec_id: 1, values: values([text]), at });
-    let mut session = database.connection().await?;
+    let mut session = database.plain_session().await?;
     for is_kept in [false, true] {
         if is_kept {
             keep_window_rules(&mut session, catalog.catalog_id).await?;

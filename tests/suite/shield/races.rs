@@ -26,7 +26,8 @@ async fn two_daemons_at_once_do_no_harm() -> Result<()> {
 async fn what_was_found_by_an_older_policy_is_not_claimed() -> Result<()> {
     let scene = Scene::new().await?;
     scene.files(&[8]).await?;
-    let mut other = scene.database.pool.begin().await?;
+    let mut session = scene.database.plain_session().await?;
+    let mut other = session.begin().await?;
     claims::lock(&mut other, scene.catalog.catalog_id).await?;
     let (database, settings) = (scene.database.tailrace(), settings());
     let renewing = tokio::spawn(async move { renew(&database, &settings, None).await });
@@ -53,7 +54,7 @@ async fn dead_files_are_released_too() -> Result<()> {
     scene.renew().await?;
     scene.database.sweep().await?;
     let identity = scene.database.live(&scene.table).await?.identity;
-    let mut session = scene.database.connection().await?;
+    let mut session = scene.database.plain_session().await?;
     assert_eq!(release(&mut session, &identity, &settings(), None).await?, 1);
     assert_eq!(scene.claimed().await?, ids[1..]);
     Ok(())

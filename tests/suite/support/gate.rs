@@ -6,7 +6,7 @@
 
 use anyhow::Result;
 use tailrace::catalog::commit_lock::{commit_key, lease_key};
-use tailrace::demo::lake::{Catalog, Commit};
+use tailrace_kit::lake::{Catalog, Commit};
 
 use super::wait::until;
 

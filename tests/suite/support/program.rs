@@ -5,14 +5,16 @@ use std::process::{Output, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
+use sqlx::{ConnectOptions, PgConnection};
 use tailrace::catalog::connect::Database;
+use tailrace::catalog::session::{Patience, Session};
 use tailrace::config::{Config, LoadOptions};
-use tailrace::demo::lake::NewFile;
 use tailrace::instant::UtcInstant;
 use tailrace::sweep::plan::TablePlan;
 use tailrace::sweep::planning::plan_all;
 use tailrace::sweep::report::{PassReport, TableReport};
 use tailrace::sweep::{Scope, Settings, run_pass};
+use tailrace_kit::lake::NewFile;
 use tokio_util::sync::CancellationToken;
 
 use super::TestDatabase;
@@ -24,12 +26,19 @@ impl TestDatabase {
             options: self.pool.connect_options().as_ref().clone(),
             schema: self.lake.schema().to_owned(),
             connect_timeout: std::time::Duration::from_secs(10),
+            patience: Patience::default(),
         }
     }
 
     /// A session of its own, outside of every pool.
-    pub async fn connection(&self) -> Result<sqlx::PgConnection> {
-        Ok(sqlx::ConnectOptions::connect(self.pool.connect_options().as_ref()).await?)
+    pub async fn connection(&self) -> Result<PgConnection> {
+        Ok(self.pool.connect_options().connect().await?)
+    }
+
+    /// One as the lake's own, as the functions of tailrace take it.
+    pub async fn plain_session(&self) -> Result<Session> {
+        let connection = self.lake.pool().acquire().await?.detach();
+        Ok(Session::of(connection, Patience::default()))
     }
 
     /// One pass with these settings.

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
-use sqlx::PgConnection;
+
 use tailrace::catalog::claims::keep_window_rules;
 use tailrace::catalog::connect::close;
+use tailrace::catalog::session::Session;
 use tailrace::catalog::shape::spec_book;
-use tailrace::demo::lake::Table;
 use tailrace::instant::UtcInstant;
 use tailrace::policy::store;
 use tailrace::window::{Judge, Retention, SpecBook, StoredTuple, Verdict};
+use tailrace_kit::lake::Table;
 
 use crate::support::TestDatabase;
 use crate::support::governed::Values;
@@ -95,7 +96,7 @@ pub async fn agree(database: &TestDatabase, table: &Table, asked: &[Question]) -
 
 /// What SQL answers, by the rules that are kept now.
 pub async fn in_drop_window(
-    session: &mut PgConnection,
+    session: &mut Session,
     table: &Table,
     asked: &[Question],
 ) -> Result<Vec<Option<bool>>> {

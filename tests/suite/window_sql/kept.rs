@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use anyhow::{Context, Result};
-use sqlx::Connection;
 use tailrace::catalog::claims::keep_window_rules;
-use tailrace::demo::lake::{Column, Field, Table};
+use tailrace::catalog::connect::close;
+use tailrace_kit::lake::{Column, Field, Table};
 
 use super::asked::{Answers, Question, agree, in_drop_window};
 use crate::support::TestDatabase;
@@ -35,7 +35,7 @@ async fn a_trusted_spec_has_no_doubt_from_the_next_renewal_on() -> Result<()> {
     let (table, asked) = doubtful(&database).await?;
     let catalog_id = table.catalog.catalog_id;
     assert_eq!(agree(&database, &table, &asked).await?, Answers { yes: 0, doubtful: 1 });
-    let mut session = database.connection().await?;
+    let mut session = database.plain_session().await?;
     database.sql(TRUST).await?;
     assert_eq!(in_drop_window(&mut session, &table, &asked).await?, [Some(false)]);
     keep_window_rules(&mut session, catalog_id).await?;
@@ -49,7 +49,7 @@ async fn a_trusted_spec_has_no_doubt_from_the_next_renewal_on() -> Result<()> {
     keep_window_rules(&mut session, catalog_id).await?;
     assert_eq!(database.text(is_kept).await?.as_deref(), Some("false"));
     assert_eq!(in_drop_window(&mut session, &table, &asked).await?, [Some(false)]);
-    session.close().await?;
+    close(session).await;
     Ok(())
 }
 
@@ -81,14 +81,14 @@ async fn a_begin_snapshot_counts_from_the_renewal_after_it_was_copied() -> Resul
     let at = "2026-11-30T12:00:00Z".parse()?;
     let asked = [Question { spec_id: 1, values: values(["42"]), at }];
     assert_eq!(agree(&database, &table, &asked).await?, Answers { yes: 0, doubtful: 1 });
-    let mut session = database.connection().await?;
+    let mut session = database.plain_session().await?;
     database
         .sql("UPDATE tailrace.spec_copy SET begin_snapshot = created_snapshot FROM hog_table")
         .await?;
     assert_eq!(in_drop_window(&mut session, &table, &asked).await?, [Some(false)]);
     keep_window_rules(&mut session, catalog.catalog_id).await?;
     assert_eq!(in_drop_window(&mut session, &table, &asked).await?, [Some(true)]);
-    session.close().await?;
+    close(session).await;
     Ok(())
 }
 
@@ -101,8 +101,8 @@ async fn rules_kept_by_an_earlier_version_are_not_used() -> Result<()> {
     earlier.create_schema("tailrace");
     let before = earlier.iter().filter(|migration| migration.version < 9).cloned();
     earlier.migrations = Cow::Owned(before.collect());
-    let mut session = database.connection().await?;
-    earlier.run_direct(None, &mut session, false).await.context("as an earlier version")?;
+    let mut connection = database.connection().await?;
+    earlier.run_direct(None, &mut connection, false).await.context("as an earlier version")?;
     let catalog = database.catalog("lake").await?;
     let columns = [Column::new("at", "date"), Column::new("kind", "int")];
     let fields = [Field::identity("kind")];
@@ -121,16 +121,17 @@ async fn rules_kept_by_an_earlier_version_are_not_used() -> Result<()> {
     database.sql(&policy).await?;
     let at = "2026-11-30T12:00:00Z".parse()?;
     let asked = [Question { spec_id, values: values(["42"]), at }];
+    let mut session = database.plain_session().await?;
     keep_window_rules(&mut session, catalog.catalog_id).await?;
     assert_eq!(in_drop_window(&mut session, &table, &asked).await?, [Some(true)]);
-    session.close().await?;
+    close(session).await;
 
     assert_eq!(database.ran(&["migrate"]).await?.code, 0);
     let kept = database.text("SELECT count(*) FROM tailrace.window_rule").await?;
     assert_eq!(kept.as_deref(), Some("0"));
-    let mut session = database.connection().await?;
+    let mut session = database.plain_session().await?;
     assert_eq!(in_drop_window(&mut session, &table, &asked).await?, [Some(false)]);
-    session.close().await?;
+    close(session).await;
     assert_eq!(agree(&database, &table, &asked).await?, Answers { yes: 0, doubtful: 1 });
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, anyhow, bail};
 use tempfile::TempDir;
 
-use crate::demo::binaries::open_to_others;
+use crate::binaries::open_to_others;
 
 /// The longest folder name that leaves room for `/.s.PGSQL.65535` in a socket address,
 /// which holds 107 bytes.

@@ -4,6 +4,19 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use sqlx::postgres::PgPoolOptions;
+use tailrace::catalog::connect::{Database, close};
+use tailrace::catalog::session::Patience;
+use tailrace::cli;
+use tailrace::config::{Config, LoadOptions};
+use tailrace::installation::migrate;
+use tailrace::instant::UtcInstant;
+use tailrace::policy::set::{Set, Wanted, set_policy};
+use tailrace::policy::{Mode, Policy};
+use tailrace::sweep::plan_report::PlanReport;
+use tailrace::sweep::planning::plan_all;
+use tailrace::sweep::{Scope, Settings, run_pass};
+use tailrace::transform::TimeTransform;
+use tailrace_kit::server::{PrivateServer, ServerOptions, StopMode};
 use tokio_util::sync::CancellationToken;
 
 use super::checks::Checks;
@@ -16,18 +29,6 @@ use super::scene::{
     CATALOG, DAYS, NAMESPACE, POLICIES, SPEC_CHANGE, Scene, UNGOVERNED, UNGOVERNED_DAYS,
 };
 use super::screen::{busy, indented, section, text};
-use crate::catalog::connect::{Database, close};
-use crate::cli;
-use crate::config::{Config, LoadOptions};
-use crate::demo::server::{PrivateServer, ServerOptions, StopMode};
-use crate::installation::migrate;
-use crate::instant::UtcInstant;
-use crate::policy::set::{Set, Wanted, set_policy};
-use crate::policy::{Mode, Policy};
-use crate::sweep::plan_report::PlanReport;
-use crate::sweep::planning::plan_all;
-use crate::sweep::{Scope, Settings, run_pass};
-use crate::transform::TimeTransform;
 
 /// Who sets the demo's policies.
 const DEMO: &str = "tailrace demo";
@@ -89,7 +90,7 @@ pub async fn play(stop: &CancellationToken) -> Result<Shown> {
          What cannot be dated for certain stays.",
     )?;
     let plans = plan_all(&database, &settings, &Scope::default(), None).await?;
-    text(&format!("\n{}", indented(&cli::plan::text(&PlanReport::of(&plans)))))?;
+    text(&format!("\n{}", indented(&cli::plan_text(&PlanReport::of(&plans)))))?;
 
     section("4. The partitions before the pass", &format!("A bar each, by files.   {LEGEND}"))?;
     let before = gallery(&database, &scene, &policies, plans.as_of).await?;
@@ -113,7 +114,7 @@ pub async fn play(stop: &CancellationToken) -> Result<Shown> {
     let dump_before = scene.lake.dump().await?;
     let report = run_pass(&database, &settings, &Scope::default(), stop, &|_| {}).await?;
     let dump_after = scene.lake.dump().await?;
-    text(&format!("\n{}", indented(&cli::sweep::text(&report, false))))?;
+    text(&format!("\n{}", indented(&cli::sweep_text(&report, false))))?;
 
     section("6. The partitions after it", &format!("The same bars.   {LEGEND}"))?;
     let after = gallery(&database, &scene, &policies, report.as_of).await?;
@@ -162,6 +163,7 @@ async fn set_up() -> Result<(PrivateServer, Database, Scene)> {
         options: server.url(DATABASE).parse().context("the server's own URL")?,
         schema: "public".to_owned(),
         connect_timeout: Duration::from_secs(10),
+        patience: Patience::default(),
     };
     let pool = PgPoolOptions::new().connect_lazy_with(database.options.clone());
     let objects = server.folder().join("objects");

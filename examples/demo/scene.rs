@@ -10,9 +10,9 @@ use anyhow::Result;
 use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 
-use crate::demo::lake::{Catalog, CatalogOptions, Column, Field, Lake, NewFile, Table};
-use crate::instant::UtcInstant;
-use crate::transform::TimeTransform;
+use tailrace::instant::UtcInstant;
+use tailrace::transform::TimeTransform;
+use tailrace_kit::lake::{Catalog, CatalogOptions, Column, Field, Lake, NewFile, Table};
 
 /// The catalog's name.
 pub const CATALOG: &str = "demo";

@@ -3,7 +3,7 @@
 
 use sqlx::{Postgres, Transaction};
 
-use crate::demo::lake::{Catalog, Result};
+use crate::lake::{Catalog, Result};
 
 /// Pending files whose rows are locked, as by a hydrator that is at their footers. Dropped
 /// it rolls back, and the locks go when its connection has been told; to know when, call

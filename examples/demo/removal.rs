@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use chrono::Utc;
+use tailrace::cli::text::{columns, count};
+use tailrace_kit::lake::LakeError;
+use tailrace_kit::standin::{Cleaned, Cleanup, Expiry};
 
 use super::evidence::objects;
 use super::scene::{RETENTION, Scene};
-use crate::cli::text::{columns, count};
-use crate::demo::lake::LakeError;
-use crate::demo::standin::{Cleaned, Cleanup, Expiry};
 
 /// The most paths that one run of the cleanup takes; more than the demo has.
 const ALL: i64 = 100_000;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::demo::lake::{Catalog, LakeError, Result, contains, remove_object};
+use crate::lake::{Catalog, LakeError, Result, contains, remove_object};
 
 /// A cleanup loop.
 #[derive(Clone, Debug)]

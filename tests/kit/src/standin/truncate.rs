@@ -1,6 +1,6 @@
 //! A stand-in for the server's truncate.
 
-use crate::demo::lake::{Commit, Result, Table, kind};
+use crate::lake::{Commit, Result, Table, kind};
 
 /// Ends all live files of a table, and their vectors, and returns the snapshot. It carries
 /// both a deletion and an alteration, so no consumer can pass it without a new reading; the

@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::demo::lake::{Catalog, Commit, Result};
+use crate::lake::{Catalog, Commit, Result};
 
 /// How many rows a page of the purge takes.
 pub const PAGE: i64 = 1000;

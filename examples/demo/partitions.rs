@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use sqlx::PgConnection;
+use tailrace::catalog::discovery::Counts;
+use tailrace::catalog::session::Session;
+use tailrace::catalog::shape::spec_book;
+use tailrace::catalog::walk::{PIECE, Place, walk};
+use tailrace::instant::UtcInstant;
+use tailrace::window::{Judge, KeptReason, Retention, SpecBook, StoredTuple, Verdict};
 
 use super::picture::{Bar, Fate};
-use crate::catalog::discovery::Counts;
-use crate::catalog::shape::spec_book;
-use crate::catalog::walk::{PIECE, Place, walk};
-use crate::instant::UtcInstant;
-use crate::window::{Judge, KeptReason, Retention, SpecBook, StoredTuple, Verdict};
 
 /// The files of one tuple.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct Partitions {
 impl Partitions {
     /// Reads them.
     pub async fn read(
-        connection: &mut PgConnection,
+        connection: &mut Session,
         (catalog_id, table_id): (i64, i64),
         retention: Retention,
     ) -> Result<Self> {

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use sqlx::PgConnection;
+use tailrace::catalog::session::Session;
+use tailrace::instant::UtcInstant;
+use tailrace::policy::Policy;
+use tailrace::window::Retention;
 
 use super::partitions::Partitions;
 use super::picture::{Bar, columns, rows};
 use super::scene::{EVENTS, NAMESPACE, POLICIES, Scene, UNGOVERNED};
-use crate::instant::UtcInstant;
-use crate::policy::Policy;
-use crate::window::Retention;
 
 /// A `keep` that nothing outlives, to have the partitions of a table without a policy dated.
 const FOR_EVER: Duration = Duration::from_secs(10_000 * 365 * 86_400);
@@ -40,7 +40,7 @@ pub struct Gallery(Vec<Painted>);
 impl Gallery {
     /// Reads them: the governed tables in the order of their policies, then the other one.
     pub async fn read(
-        connection: &mut PgConnection,
+        connection: &mut Session,
         scene: &Scene,
         policies: &[Policy],
         now: UtcInstant,

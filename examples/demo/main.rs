@@ -1,4 +1,4 @@
-//! `tailrace demo`: all of it, on a lake of its own.
+//! The demo: all of tailrace, on a lake of its own. `make demo` runs it.
 //!
 //! `play` goes through it, section by section: `scene` makes the lake, `partitions` and `gallery`
 //! read what `picture` draws, `removal` follows the objects, `findings` and `evidence` compare
@@ -17,12 +17,16 @@ mod removal;
 mod scene;
 mod screen;
 
-use anyhow::{Context, ensure};
-use tokio_util::sync::CancellationToken;
+use std::io;
+use std::process::ExitCode;
 
-use crate::config::{Log, LogFormat};
-use crate::daemon::stop_on_signal;
-use crate::telemetry;
+use anyhow::{Context, ensure};
+use clap::Parser;
+use tailrace::catalog::failure::in_words;
+use tailrace::config::{Log, LogFormat};
+use tailrace::daemon::stop_on_signal;
+use tailrace::telemetry;
+use tokio_util::sync::CancellationToken;
 
 /// What of the log is shown unless RUST_LOG says otherwise. Warnings are not: that some files
 /// cannot be dated is part of the play.
@@ -31,12 +35,39 @@ const QUIET: &str = "error";
 /// How long the demo may take to clean up after a signal.
 const GRACE: std::time::Duration = std::time::Duration::from_secs(15);
 
+/// Show all of tailrace on a lake of its own: a private throwaway Postgres, tables, policies, a pass.
+#[derive(Debug, Parser)]
+#[command(name = "demo")]
+struct Demo {
+    /// Leave the lake running at the end, and say how to connect and what to try.
+    #[arg(long)]
+    keep: bool,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let _flush = telemetry::FlushAtEnd;
+    match run(Demo::parse().keep).await {
+        Ok(()) => ExitCode::SUCCESS,
+        // A reader that has seen enough (`| head`) is no failure.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            telemetry::say(&format!("demo: {}\n", in_words(&error)));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
 /// Runs the demo; with `keep` it leaves the lake running until SIGINT or SIGTERM. In either
 /// case nothing is left of it afterwards.
 ///
 /// # Errors
 /// No Postgres server programs, a signal before the end, or a check that does not hold.
-pub async fn run(keep: bool) -> anyhow::Result<()> {
+async fn run(keep: bool) -> anyhow::Result<()> {
     quiet_log()?;
     let stop = stop_on_signal(GRACE)?;
     let shown = tokio::select! {

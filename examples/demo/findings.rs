@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use serde_json::Value;
+use tailrace::sweep::report::PassReport;
+use tailrace::transform::TimeTransform;
+use tailrace::window::KeptReason;
+use tailrace_kit::lake::{Dump, Table, differences};
 
 use super::checks::Checks;
 use super::evidence::{count, named, only_ended, rows_of};
 use super::gallery::Gallery;
 use super::removal::{REFUSED, Removal, Sight};
 use super::scene::{EVENTS, NAMESPACE, ORDERS, POLICIES, Scene, TEAMS, UNDATABLE, UNGOVERNED};
-use crate::demo::lake::{Dump, Table, differences};
-use crate::sweep::report::PassReport;
-use crate::transform::TimeTransform;
-use crate::window::KeptReason;
 
 /// The tables of the catalog that a commit tail writes to.
 const COMMIT_TAIL: [&str; 5] =

@@ -2,11 +2,13 @@
 
 use std::env;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use tailrace_kit::server::PrivateServer;
 
 use super::scene::{CATALOG, NAMESPACE, UNGOVERNED};
 use super::screen;
-use crate::demo::server::PrivateServer;
 
 /// The database of the demo.
 pub const DATABASE: &str = "demo";
@@ -16,7 +18,7 @@ const PROMPT: &str = "   $ ";
 
 /// Shows how to connect and what to try.
 pub fn show(server: &PrivateServer) -> anyhow::Result<()> {
-    let program = env::current_exe()?;
+    let program = tailrace(&env::current_exe()?)?;
     let path = env::var_os("PATH").unwrap_or_default();
     let path: Vec<PathBuf> = env::split_paths(&path).collect();
     let folder = program.parent().filter(|folder| !path.iter().any(|part| part == folder));
@@ -27,6 +29,18 @@ pub fn show(server: &PrivateServer) -> anyhow::Result<()> {
     let psql = psql.map(|psql| psql.to_string_lossy().into_owned());
     screen::text(&text(&server.url(DATABASE), psql.as_deref(), folder.as_deref()))?;
     Ok(())
+}
+
+/// The program `tailrace` that was built with the example that runs: examples have a folder of
+/// their own beside it.
+fn tailrace(example: &Path) -> anyhow::Result<PathBuf> {
+    let program = example.ancestors().nth(2).map(|folder| folder.join("tailrace"));
+    program.filter(|program| program.is_file()).with_context(|| {
+        format!(
+            "no program `tailrace` beside {}: build it with cargo build --bin tailrace --example demo",
+            example.display()
+        )
+    })
 }
 
 /// The text for a database, the psql if there is one, and the folder of our program where the

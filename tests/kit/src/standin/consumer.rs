@@ -1,6 +1,6 @@
 //! A stand-in for a consumer of the server's changefeed, and its offset.
 
-use crate::demo::lake::{Changes, Result, Table};
+use crate::lake::{Changes, Result, Table};
 
 /// A consumer of one table.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use crate::demo::lake::{Catalog, Commit, Result, TAKE_LOCK, Table, kind, write_object};
+use crate::lake::{Catalog, Commit, Result, TAKE_LOCK, Table, kind, write_object};
 
 /// The lock class of compaction planning. Planners of a catalog take turns with their
 /// claims; no writer waits for it.

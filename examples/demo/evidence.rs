@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::demo::lake::{Difference, Dump, Result, Table};
+use tailrace_kit::lake::{Difference, Dump, Result, Table};
 
 /// The paths of all objects below a folder.
 pub fn objects(folder: &Path) -> io::Result<BTreeSet<String>> {

@@ -2,8 +2,8 @@
 //! server does, through real commit tails.
 //!
 //! ```no_run
-//! # async fn example(pool: sqlx::PgPool) -> tailrace::demo::lake::Result<()> {
-//! use tailrace::demo::lake::{CatalogOptions, Column, Field, Lake, NewFile};
+//! # async fn example(pool: sqlx::PgPool) -> tailrace_kit::lake::Result<()> {
+//! use tailrace_kit::lake::{CatalogOptions, Column, Field, Lake, NewFile};
 //!
 //! let lake = Lake::install(&pool, "public").await?;
 //! let catalog = lake.catalog("demo", CatalogOptions::default()).await?;
