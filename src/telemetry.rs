@@ -109,7 +109,8 @@ where
 {
     let filter = EnvFilter::try_new(log.filter.as_str())
         .with_context(|| format!("log.filter = {:?} is no filter", log.filter.as_str()))?;
-    let lines = fmt().with_env_filter(filter).with_writer(writer);
+    // Not where in the code a line comes from: `event` says what it is, and modules are renamed.
+    let lines = fmt().with_env_filter(filter).with_writer(writer).with_target(false);
     let pretty = match log.format {
         LogFormat::Pretty => true,
         LogFormat::Json => false,
@@ -118,7 +119,7 @@ where
     // https://no-color.org: any text but an empty one.
     let color = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     Ok(if pretty {
-        Box::new(lines.with_ansi(color).with_target(false).finish())
+        Box::new(lines.with_ansi(color).finish())
     } else {
         Box::new(lines.json().flatten_event(true).with_span_list(false).finish())
     })
@@ -189,6 +190,8 @@ mod tests {
         tracing::debug!("not at this level");
         let lines = log.lines();
         assert_eq!(lines.len(), 1);
+        let keys: Vec<&String> = lines[0].as_object().expect("an object").keys().collect();
+        assert_eq!(keys, ["event", "files_ended", "level", "message", "table", "timestamp"]);
         assert_eq!(lines[0]["event"], "drop_committed");
         assert_eq!(lines[0]["table"], "raw");
         assert_eq!(lines[0]["files_ended"], 7);

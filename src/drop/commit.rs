@@ -70,7 +70,7 @@ pub async fn drop_tuples(
 
 /// As [`drop_tuples`], but reads no page for the sake of the write: only to measure what that is
 /// good for.
-#[doc(hidden)]
+#[cfg(feature = "testing")]
 pub async fn drop_tuples_unwarmed(
     session: &mut Session,
     request: &DropRequest<'_>,

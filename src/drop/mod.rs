@@ -23,6 +23,8 @@ pub mod plan;
 pub mod request;
 pub mod warm;
 
-pub use commit::{drop_tuples, drop_tuples_unwarmed};
+pub use commit::drop_tuples;
+#[cfg(feature = "testing")]
+pub use commit::drop_tuples_unwarmed;
 pub use guard::{PolicyGuard, Refusal};
 pub use request::{Attempt, DropError, DropOutcome, DropRequest, Late, LateRule, Limits, Receipt};

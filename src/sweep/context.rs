@@ -68,7 +68,7 @@ impl Context<'_> {
     /// The database's time at this moment, asked anew: a pass may have been suspended since it began.
     /// In a rehearsal, `now` and what has passed since.
     pub async fn time_of_moment(&self, connection: &mut Session) -> sqlx::Result<UtcInstant> {
-        match self.settings.as_of.is_some() || self.settings.clock.is_some() {
+        match self.settings.rehearsed().is_some() {
             true => Ok(self.now.plus(self.pacing.now().saturating_duration_since(self.began))),
             false => clock::now(connection).await,
         }

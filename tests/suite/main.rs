@@ -18,6 +18,7 @@ mod lake;
 mod log;
 mod pace;
 mod pass;
+mod pins;
 mod plans;
 mod policy;
 mod python;
