@@ -46,12 +46,13 @@ struct Demo {
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    let _flush = telemetry::FlushAtEnd;
     match run(Demo::parse().keep).await {
         Ok(()) => ExitCode::SUCCESS,
         // A reader that has seen enough (`| head`) is no failure.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("demo: {}", in_words(&error));
+            telemetry::say(&format!("demo: {}\n", in_words(&error)));
             ExitCode::FAILURE
         }
     }

@@ -15,6 +15,7 @@ mod foreign;
 mod http;
 mod installation;
 mod lake;
+mod log;
 mod pace;
 mod pass;
 mod pins;

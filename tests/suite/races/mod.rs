@@ -7,6 +7,7 @@ mod daemon;
 mod daemon_database;
 mod gone;
 mod hydrator;
+mod interrupted;
 mod isolation;
 mod killed;
 mod late;

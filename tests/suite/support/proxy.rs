@@ -1,6 +1,7 @@
 //! A network between the program and Postgres that fails on command.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
@@ -22,6 +23,8 @@ pub enum Cut {
     /// As `AfterCommit`, and the server has yet to notice: to it, the connection stands until
     /// [`Proxy::let_go`].
     AfterCommitHalf,
+    /// As `AfterCommit`, and no connection is to be had until [`Proxy::open`].
+    AfterCommitShut,
 }
 
 /// Carries connections from a port of 127.0.0.1 to the server's socket.
@@ -29,6 +32,7 @@ pub struct Proxy {
     port: u16,
     next_cut: Arc<Mutex<Option<Cut>>>,
     unplugged: watch::Sender<bool>,
+    is_shut: Arc<AtomicBool>,
     lingering: Arc<Mutex<Vec<UnixStream>>>,
     listening: JoinHandle<()>,
 }
@@ -58,24 +62,29 @@ impl Proxy {
         let port = listener.local_addr()?.port();
         let next_cut = Arc::new(Mutex::new(None));
         let (unplugged, plug) = watch::channel(false);
+        let is_shut = Arc::new(AtomicBool::new(false));
+        let shut = is_shut.clone();
         let cut = next_cut.clone();
         let lingering = Arc::new(Mutex::new(Vec::new()));
         let kept = lingering.clone();
         let listening = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let (cut, plug, socket) = (cut.clone(), plug.clone(), socket.clone());
-                let kept = kept.clone();
+                let (kept, shut) = (kept.clone(), shut.clone());
+                if shut.load(Ordering::SeqCst) {
+                    continue;
+                }
                 tokio::spawn(async move {
                     if let Ok(mut server) = UnixStream::connect(socket).await {
                         // An end that one side makes is the end for both, unless told otherwise.
-                        if let Ok(true) = carry(client, &mut server, &cut, plug).await {
+                        if let Ok(true) = carry(client, &mut server, &cut, &shut, plug).await {
                             kept.lock().unwrap_or_else(PoisonError::into_inner).push(server);
                         }
                     }
                 });
             }
         });
-        Ok(Proxy { port, next_cut, unplugged, lingering, listening })
+        Ok(Proxy { port, next_cut, unplugged, is_shut, lingering, listening })
     }
 
     /// Cuts one connection at the next COMMIT that a client sends.
@@ -91,6 +100,11 @@ impl Proxy {
     /// Lets the server notice what was cut off half.
     pub fn let_go(&self) {
         self.lingering.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Lets new connections through again.
+    pub fn open(&self) {
+        self.is_shut.store(false, Ordering::SeqCst);
     }
 
     /// From now on nothing goes through, in either direction, and nobody is told.
@@ -109,6 +123,7 @@ async fn carry(
     mut client: TcpStream,
     server: &mut UnixStream,
     next_cut: &Mutex<Option<Cut>>,
+    is_shut: &AtomicBool,
     mut plug: watch::Receiver<bool>,
 ) -> Result<bool> {
     let (mut sent, mut answered) = (vec![0; 65536], vec![0; 65536]);
@@ -139,6 +154,8 @@ async fn carry(
             length = server.read(&mut answered) => {
                 let length = length?;
                 if length == 0 || committed.is_some() {
+                    // Before the client can notice and come back.
+                    is_shut.fetch_or(committed == Some(Cut::AfterCommitShut), Ordering::SeqCst);
                     return Ok(committed == Some(Cut::AfterCommitHalf));
                 }
                 client.write_all(&answered[..length]).await?;
