@@ -155,12 +155,15 @@ async fn run_or_prepare(
                     as "is_restored!",
                   -- One by one: of several kinds at once the index may be read from the table's
                   -- first change on.
-                  exists (select from hog_snapshot_change d
-                          where d.catalog_id = $1 and d.object_id = $2
-                            and d.kind = 'table_altered' and d.snapshot_id > $8)
-                  or exists (select from hog_snapshot_change d
-                          where d.catalog_id = $1 and d.object_id = $2
-                            and d.kind = 'table_dropped' and d.snapshot_id > $8) as "ddl_since!",
+                  case when $8::bigint is null then false else
+                    exists (select from hog_snapshot_change d
+                            where d.catalog_id = $1 and d.object_id = $2
+                              and d.kind = 'table_altered' and d.snapshot_id > $8)
+                    or exists (select from hog_snapshot_change d
+                               where d.catalog_id = $1 and d.object_id = $2
+                                 and d.kind = 'table_dropped' and d.snapshot_id > $8)
+                  end as "ddl_since!",
+                  case when $8 is not null then
                   (select f.begin_snapshot
                    from hog_data_file f
                    where f.catalog_id = $1 and f.table_id = $2 and f.begin_snapshot > $8
@@ -178,8 +181,8 @@ async fn run_or_prepare(
                        select from hog_snapshot_change k
                        where k.catalog_id = f.catalog_id and k.snapshot_id = f.begin_snapshot
                          and k.object_id = f.table_id and k.kind = 'table_compacted')
-                   order by f.begin_snapshot limit 1) as files_since,
-                  pg_catalog.set_config('statement_timeout', greatest($3::bigint - (1000 *
+                   order by f.begin_snapshot limit 1) end as files_since,
+                  pg_catalog.set_config('statement_timeout', greatest($3::bigint - (1000::numeric *
                     extract(epoch from pg_catalog.clock_timestamp()
                                        - pg_catalog.statement_timestamp()))::bigint, 1)::text, true)
                     as "what_is_left"
