@@ -2,6 +2,7 @@
 //! it makes of whatever happens between the two.
 
 mod between;
+mod differences;
 mod finding;
 mod round_trips;
 mod sums;
