@@ -4,6 +4,7 @@
 mod between;
 mod differences;
 mod finding;
+mod locked_tables;
 mod round_trips;
 mod sums;
 mod warming;
