@@ -9,8 +9,10 @@ use tailrace::explicit::call::TruncateBody;
 use tailrace::explicit::problem::Problem;
 use tailrace::explicit::{Bounds, drop_partitions, truncate};
 use tailrace::sweep::report::Outcome;
+use tailrace::sweep::{Scope, run_pass};
 use tailrace_kit::standin::HeldFiles;
 
+use crate::explicit::wire::Wire;
 use crate::explicit::{self, days, raw};
 use crate::races::{self, Scene, file};
 use crate::support::ddl::Ddl;
@@ -207,6 +209,47 @@ async fn an_index_that_is_being_made_is_named_too() -> Result<()> {
     let report = beside_ddl(&scene, pass, ddl()).await?;
     assert_eq!(report.outcome, Outcome::LockTimeout, "{report:?}");
     assert!(report.error.unwrap_or_default().contains("the table hog_data_file"));
+    Ok(())
+}
+
+/// Statistics of late files are read by a function, in the write.
+#[tokio::test]
+async fn a_table_that_a_function_reads_is_named_too() -> Result<()> {
+    let scene = Scene::new(&[0, 8, 9]).await?;
+    let before = scene.live().await?;
+    let mut settings = races::patient();
+    settings.max_duration = Duration::from_secs(14);
+    let lock = "LOCK TABLE hog_file_column_stats";
+    let (wire, through) = Wire::to(&scene.database).await?;
+    // The drop has planned before the late file is there, and has the lock when the table is locked.
+    let first = Gate::shut(&scene.catalog).await?;
+    let append = scene.table.append(vec![file(8)]);
+    let (late, ddl, report, ()) = tokio::try_join!(
+        async { anyhow::Ok(append.await?.file_ids) },
+        async {
+            queue(&scene.catalog, 1).await?;
+            let second = Gate::shut(&scene.catalog).await?;
+            let ddl = Ddl::done(&scene.database, lock).await?;
+            second.open().await?;
+            Ok(ddl)
+        },
+        async {
+            queue(&scene.catalog, 2).await?;
+            run_pass(&through, &settings, &Scope::default(), &Default::default(), &|_| {}).await
+        },
+        async {
+            queue(&scene.catalog, 3).await?;
+            first.open().await
+        }
+    )?;
+    let [report] = report.tables.as_slice() else { bail!("{report:?}") };
+    assert_eq!(report.outcome, Outcome::LockTimeout, "{report:?}");
+    let error = report.error.as_deref().unwrap_or_default();
+    assert!(error.contains("the table hog_file_column_stats"), "{error}");
+    let looked_for_rows = wire.asked().into_iter().filter(|sql| sql.contains("skip locked"));
+    assert_eq!(looked_for_rows.count(), 0, "it was taken for a row");
+    ddl.end().await?;
+    assert_eq!(scene.live().await?, [before, late].concat());
     Ok(())
 }
 
