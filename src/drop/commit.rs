@@ -91,8 +91,14 @@ async fn try_past_busy_rows(
     let authority = Authority::Policy(request.policy.as_ref());
     for past_busy in 0..=TRIES_PAST_BUSY_ROWS {
         let busy_first = past_busy > 0;
-        let planned = of_request(session, request, busy_first, is_warmed).await?;
-        let Some(drop) = planned else { return Ok(DropOutcome::Refused(Refusal::Gone)) };
+        let drop = match of_request(session, request, busy_first, is_warmed).await {
+            Ok(Some(drop)) => drop,
+            Ok(None) => return Ok(DropOutcome::Refused(Refusal::Gone)),
+            Err(error) if Failure::of(&error) == Failure::LockNotAvailable => {
+                return Ok(DropOutcome::Refused(whose_lock(session, &error).await));
+            }
+            Err(error) => return Err(error.into()),
+        };
         let (table, drop_id) = (request.table, drop.drop_id);
         let tried = commit_once(session, table, drop, authority, limits, busy_first, times).await?;
         return Ok(match tried {
@@ -289,7 +295,7 @@ fn in_time<T>(answer: sqlx::Result<T>) -> Result<Result<T, Worked>, DropError> {
     }
 }
 
-/// Which lock was not had, asked after the commit lock was let go.
+/// Which lock was not had, asked without the commit lock.
 async fn whose_lock(session: &mut Session, error: &sqlx::Error) -> Refusal {
     let table = match is_wait_for_table(error) {
         true => locked_table(session).await.ok().flatten(),

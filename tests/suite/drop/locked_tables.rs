@@ -175,6 +175,13 @@ async fn a_pass_tries_again_after_a_pause() -> Result<()> {
     Ok(())
 }
 
+/// A try that meets it in its planning, in nobody's way, is as one that meets it under the commit lock.
+#[tokio::test]
+async fn a_table_that_is_locked_before_the_commit_lock_is_asked_for_is_waited_for_too() -> Result<()>
+{
+    tries_again(&Scene::new(&[0, 8, 9]).await?, "hog_data_file", 2).await
+}
+
 #[tokio::test]
 async fn the_log_says_for_which_table_a_pass_pauses() -> Result<()> {
     let scene = Scene::new(&[0, 8]).await?;
