@@ -64,17 +64,19 @@ async fn run_or_prepare(
     statement.fetch_all(connection).await
 }
 
-/// A table of ours or of the catalog that another session has locked against everybody, or waits to: DDL
-/// that waits for a long reader holds up all who come after it. One that has the lock comes first. `None`
-/// where there is none any more.
+/// A table of ours or of the catalog that another session has locked against writers, or waits to: DDL
+/// that waits for a long reader holds up all who come after it, and an index that is being made lets nobody
+/// write. One that has the lock comes first. `None` where there is none any more.
 pub async fn locked_table(connection: &mut Session) -> sqlx::Result<Option<String>> {
     sqlx::query_scalar!(
-        r#"select coalesce(c.relname::text) as "name!" from pg_catalog.pg_locks l
+        r#"select case n.nspname when 'tailrace' then 'tailrace.'::text else '' end
+                  || c.relname::text as "name!"
+           from pg_catalog.pg_locks l
            join pg_catalog.pg_class c on c.oid = l.relation
            join pg_catalog.pg_namespace n on n.oid = c.relnamespace
            join pg_catalog.pg_database d on d.oid = l.database
            where d.datname = pg_catalog.current_database() and l.locktype = 'relation'
-             and l.mode in ('AccessExclusiveLock', 'ExclusiveLock')
+             and l.mode in ('AccessExclusiveLock', 'ExclusiveLock', 'ShareRowExclusiveLock', 'ShareLock')
              and l.pid <> pg_catalog.pg_backend_pid()
              and (n.nspname = 'tailrace'
                   or n.oid = (select h.relnamespace from pg_catalog.pg_class h

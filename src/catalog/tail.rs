@@ -7,7 +7,6 @@ use sqlx::{Execute, Executor};
 use uuid::Uuid;
 
 use super::discovery::{Counts, TupleOfSpec, wanted};
-pub use super::history::{HistoryRow, history};
 use super::restore::Outset;
 use super::session::Session;
 use super::vectors::PlannedVector;

@@ -150,6 +150,14 @@ impl Authority<'_> {
         }
     }
 
+    /// What is remembered of the request, where it has a key.
+    pub fn receipt(&self) -> Option<&NewReceipt<'_>> {
+        match self {
+            Self::Policy(_) => None,
+            Self::Operator(guard) => guard.receipt.as_ref(),
+        }
+    }
+
     /// Whether so many files are more than may be ended in one commit.
     pub fn refuses_size(&self, files: i64) -> Option<Refusal> {
         match self {

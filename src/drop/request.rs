@@ -120,7 +120,7 @@ pub enum DropError {
     #[error("{HOLD_EXCEEDED}")]
     HoldExceeded,
     /// The connection broke at COMMIT: the drop is whole or absent, and our history knows
-    /// which ([`crate::catalog::tail::history`] by this id).
+    /// which ([`crate::catalog::history::history`] by this id).
     #[error("the answer to COMMIT was lost ({error})")]
     AnswerLost {
         /// Finds the history row, if there is one.

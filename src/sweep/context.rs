@@ -7,7 +7,6 @@ use tokio_util::sync::CancellationToken;
 use super::pacing::Pacing;
 use super::settings::Settings;
 use crate::catalog::clock;
-use crate::catalog::clock_memory::Epoch;
 use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
 use crate::clock_guard::Reading;
@@ -46,8 +45,6 @@ pub struct Context<'a> {
     pub began: Instant,
     /// What the clocks said when that was read.
     pub clock: Reading,
-    /// The epoch of the catalog's clock that what is noted belongs to; of the tables of a catalog.
-    pub epoch: Epoch,
     /// How to work.
     pub settings: &'a Settings,
     /// No commit starts once it is cancelled.

@@ -14,7 +14,6 @@ use super::pacing::Pacing;
 use super::report::{PassReport, milliseconds};
 use super::settings::{Scope, Settings};
 use super::slices::Slices;
-use crate::catalog::clock_memory::Epoch;
 use crate::catalog::connect::{Database, close};
 use crate::catalog::failure::is_away;
 use crate::catalog::tables::catalogs;
@@ -92,7 +91,6 @@ pub async fn run_paced_pass(
         now,
         began: started,
         clock,
-        epoch: Epoch::default(),
         settings,
         stop,
         progress,

@@ -6,8 +6,8 @@ use super::{AUTHOR, Work};
 use crate::backoff::Backoff;
 use crate::catalog::deadline::within;
 use crate::catalog::failure::{Failure, in_words, said, with_row};
+use crate::catalog::history::history;
 use crate::catalog::removals::undrained;
-use crate::catalog::tail::history;
 use crate::drop::commit::per_tuple;
 use crate::drop::{
     DropError, DropOutcome, DropRequest, Late, PolicyGuard, Receipt, Refusal, drop_tuples,
@@ -135,11 +135,13 @@ impl Work<'_> {
                     continue;
                 }
                 Ok(outcome) => return Ok((outcome, times)),
-                Err(DropError::HoldExceeded) => return Err(Step::Cancelled { hold: times.1 }),
                 Err(error) => error,
             };
             match self.recover(session, request, &error).await? {
                 Some(outcome) => return Ok((outcome, times)),
+                None if matches!(error, DropError::HoldExceeded) => {
+                    return Err(Step::Cancelled { hold: times.1 });
+                }
                 None if is_second_try => return Err(self.fail(error.to_string())),
                 None => is_second_try = true,
             }
@@ -216,12 +218,12 @@ impl Work<'_> {
         error: &DropError,
     ) -> Result<Option<DropOutcome>, Step> {
         let is_lost = match error {
-            DropError::HoldExceeded => false,
+            // A server that ends the transaction ends the session with it.
+            DropError::HoldExceeded | DropError::AnswerLost { .. } => true,
             DropError::Kept(_) => {
                 let words = error.to_string();
                 return Err(Step::Unfit { key: words.clone(), words });
             }
-            DropError::AnswerLost { .. } => true,
             DropError::Database(error) => match Failure::of(error) {
                 Failure::ConnectionLost => true,
                 Failure::TryAgain => false,

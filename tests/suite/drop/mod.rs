@@ -2,8 +2,12 @@
 //! it makes of whatever happens between the two.
 
 mod between;
+mod bounded_hold;
+mod differences;
 mod finding;
+mod locked_tables;
 mod round_trips;
+mod silent;
 mod sums;
 mod warming;
 

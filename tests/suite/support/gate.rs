@@ -25,6 +25,14 @@ impl Gate {
     }
 }
 
+/// Whether nobody has the commit lock.
+pub async fn is_free(catalog: &Catalog) -> Result<bool> {
+    Ok(sqlx::query_scalar("SELECT pg_try_advisory_xact_lock($1)")
+        .bind(commit_key(catalog.catalog_id))
+        .fetch_one(catalog.pool())
+        .await?)
+}
+
 /// Returns once so many sessions wait for the commit lock.
 pub async fn queue(catalog: &Catalog, length: i64) -> Result<()> {
     until(&format!("{length} wait for the commit lock"), async || {

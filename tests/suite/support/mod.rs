@@ -2,6 +2,7 @@
 //! database of its own for each test.
 
 pub mod contents;
+pub mod ddl;
 mod emptied;
 pub mod gate;
 pub mod governed;
