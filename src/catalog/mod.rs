@@ -33,6 +33,7 @@ pub mod commit_lock;
 pub mod connect;
 pub mod deadline;
 pub mod discovery;
+pub mod drop_write;
 pub mod evidence;
 pub mod failure;
 pub mod files;

@@ -32,96 +32,17 @@
 //! | fence | as the policy says | as the request says | always |
 //! | last statement before COMMIT | the write | the receipt | the receipt, if it has a key |
 
-use uuid::Uuid;
-
 use super::guard::{Authority, Refusal};
 use super::hold::{HeldLock, Times, millis};
-use super::plan::of_request;
-use super::request::{Attempt, DropError, DropOutcome, DropRequest, Limits, Receipt};
+use super::request::{DropError, Limits};
 use crate::catalog::busy::{busy_tuples, locked_table};
-use crate::catalog::discovery::{Counts, TupleOfSpec};
+use crate::catalog::drop_write::DropWrite;
 use crate::catalog::failure::{Failure, is_wait_for_table};
 use crate::catalog::guard::{Question, look};
-use crate::catalog::history::{HistoryRow, history};
 use crate::catalog::receipts::{self, CameOfIt};
 use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
-use crate::catalog::tail::{DropWrite, Written, write_drop};
-
-/// How often a drop that met a locked row looks which tuples are busy and goes on without them.
-const TRIES_PAST_BUSY_ROWS: usize = 3;
-
-/// Ends every live file of the tuples and its vector in one snapshot, or does nothing.
-///
-/// Takes the catalog's commit lock for the guards and the writes: waits at most
-/// `limits.lock_timeout` for it, then holds it for three round trips, four where rows were locked,
-/// whatever the number of tuples and files. The pages that it will write to have been read before.
-/// A tuple with a row that somebody else has locked is left out (`busy`); the others go. The session
-/// must not be in a transaction.
-pub async fn drop_tuples(
-    session: &mut Session,
-    request: &DropRequest<'_>,
-    limits: &Limits,
-) -> Attempt {
-    let mut times = Times::default();
-    let result = try_past_busy_rows(session, request, limits, true, &mut times).await;
-    Attempt { result, lock_wait: times.wait, lock_hold: times.hold }
-}
-
-/// As [`drop_tuples`], but reads no page for the sake of the write: only to measure what that is
-/// good for.
-#[cfg(feature = "testing")]
-pub async fn drop_tuples_unwarmed(
-    session: &mut Session,
-    request: &DropRequest<'_>,
-    limits: &Limits,
-) -> Attempt {
-    let mut times = Times::default();
-    let result = try_past_busy_rows(session, request, limits, false, &mut times).await;
-    Attempt { result, lock_wait: times.wait, lock_hold: times.hold }
-}
-
-async fn try_past_busy_rows(
-    session: &mut Session,
-    request: &DropRequest<'_>,
-    limits: &Limits,
-    is_warmed: bool,
-    times: &mut Times,
-) -> Result<DropOutcome, DropError> {
-    let authority = Authority::Policy(request.policy.as_ref());
-    for past_busy in 0..=TRIES_PAST_BUSY_ROWS {
-        let busy_first = past_busy > 0;
-        let drop = match of_request(session, request, busy_first, is_warmed).await {
-            Ok(Some(drop)) => drop,
-            Ok(None) => return Ok(DropOutcome::Refused(Refusal::Gone)),
-            Err(error) if Failure::of(&error) == Failure::LockNotAvailable => {
-                return Ok(DropOutcome::Refused(whose_lock(session, &error).await));
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let (table, drop_id) = (request.table, drop.drop_id);
-        let tried = commit_once(session, table, drop, authority, limits, busy_first, times).await?;
-        return Ok(match tried {
-            Tried::Refused(Refusal::RowsLocked) => continue,
-            Tried::Refused(refusal) => DropOutcome::Refused(refusal),
-            Tried::Done(Done { written: None, busy, .. }) => {
-                DropOutcome::NothingMatches { busy: indexes(&busy) }
-            }
-            Tried::Done(Done { written: Some(written), busy, .. }) => {
-                let details = read_history(session, drop_id, request.tuples).await;
-                DropOutcome::Dropped(Receipt {
-                    snapshot_id: written.snapshot_id,
-                    counts: written.counts,
-                    per_tuple: details
-                        .unwrap_or_else(|| vec![Counts::default(); request.tuples.len()]),
-                    busy: indexes(&busy),
-                })
-            }
-        });
-    }
-    // Rows were locked anew each time that we looked: all of these tuples wait for the next pass.
-    Ok(DropOutcome::NothingMatches { busy: (0..request.tuples.len()).collect() })
-}
+use crate::catalog::tail::{Written, write_drop};
 
 /// What came of one try.
 #[derive(Debug)]
@@ -182,11 +103,13 @@ pub async fn commit_once(
         }
         Ok(Worked::Done(done)) => match held.commit(times).await {
             Ok(()) => Ok(Tried::Done(done)),
-            // A deferred constraint or trigger refused it: the server has answered.
-            Err(error) if Failure::of(&error) == Failure::Content => {
-                Err(DropError::Database(error))
+            Err(error) if !is_refused(&error) => {
+                Err(DropError::AnswerLost { drop_id, busy: indexes(&done.busy), error })
             }
-            Err(error) => Err(DropError::AnswerLost { drop_id, busy: indexes(&done.busy), error }),
+            Err(error) if Failure::of(&error) == Failure::StatementCancelled => {
+                Err(DropError::HoldExceeded)
+            }
+            Err(error) => Err(DropError::Database(error)),
         },
         Ok(Worked::Refused(refusal)) => {
             held.release(times).await;
@@ -261,6 +184,15 @@ async fn under_lock(
     Ok(Worked::Done(Done { written, head, schema_version, busy }))
 }
 
+/// Whether the server has answered a COMMIT, and did not commit: a deferred constraint or trigger failed, or
+/// took too long. One that ends the session with its answer may have committed before.
+fn is_refused(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(database) = error else { return false };
+    let ends_session = Failure::of(error) == Failure::ConnectionLost
+        || database.code().as_deref() == Some("25P04");
+    !ends_session
+}
+
 /// What a drop asks under the lock, in this name.
 pub fn question<'a>(
     drop: &'a DropWrite<'_>,
@@ -299,7 +231,7 @@ fn in_time<T>(answer: sqlx::Result<T>) -> Result<Result<T, Worked>, DropError> {
 }
 
 /// Which lock was not had, asked without the commit lock.
-async fn whose_lock(session: &mut Session, error: &sqlx::Error) -> Refusal {
+pub async fn whose_lock(session: &mut Session, error: &sqlx::Error) -> Refusal {
     let table = match is_wait_for_table(error) {
         true => locked_table(session).await.ok().flatten(),
         false => None,
@@ -307,24 +239,7 @@ async fn whose_lock(session: &mut Session, error: &sqlx::Error) -> Refusal {
     table.map_or(Refusal::RowsLocked, Refusal::TableLocked)
 }
 
-/// What each tuple gave, in the request's order; `None` if the connection broke after COMMIT,
-/// which takes nothing back.
-async fn read_history(
-    session: &mut Session,
-    drop_id: Uuid,
-    tuples: &[TupleOfSpec],
-) -> Option<Vec<Counts>> {
-    let row = history(session, drop_id).await.ok().flatten()?;
-    Some(per_tuple(&row, tuples))
-}
-
-/// The history's counts in the order of the tuples.
-pub fn per_tuple(row: &HistoryRow, tuples: &[TupleOfSpec]) -> Vec<Counts> {
-    let by_tuple: std::collections::HashMap<_, _> =
-        row.partitions.iter().map(|(tuple, counts)| (tuple, *counts)).collect();
-    tuples.iter().map(|tuple| by_tuple.get(tuple).copied().unwrap_or_default()).collect()
-}
-
-fn indexes(tuple_numbers: &[i32]) -> Vec<usize> {
+/// Indexes of tuples, as the caller counts them.
+pub fn indexes(tuple_numbers: &[i32]) -> Vec<usize> {
     tuple_numbers.iter().filter_map(|number| usize::try_from(*number).ok()).collect()
 }

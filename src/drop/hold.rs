@@ -1,7 +1,7 @@
 //! Holding the commit lock: one transaction, from asking for the lock to COMMIT or rollback.
 //!
-//! What bounds a hold is set in the server before the lock is asked for, so that a client that is
-//! stopped or unplugged while it holds the lock loses it within seconds.
+//! What bounds a hold is set in the server before the lock is asked for, or in the statement that is
+//! granted it, so that a client that is stopped or unplugged while it holds the lock loses it within seconds.
 
 use std::time::{Duration, Instant};
 

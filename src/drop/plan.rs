@@ -6,12 +6,13 @@ use std::collections::HashSet;
 use super::request::{DropRequest, Late, LateRule};
 use super::warm::warm;
 use crate::catalog::busy::prepare_busy;
+use crate::catalog::drop_write::DropWrite;
 use crate::catalog::evidence::{PIECE, evidence_of};
 use crate::catalog::files::files_of;
 use crate::catalog::guard::prepare_look;
 use crate::catalog::restore::outset;
 use crate::catalog::session::Session;
-use crate::catalog::tail::{DropWrite, prepare_write};
+use crate::catalog::tail::prepare_write;
 use crate::catalog::vectors::live_vectors;
 
 /// Puts the files that were found after the outset was read into a drop, with their vectors, and has the

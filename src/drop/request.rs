@@ -6,12 +6,13 @@ use uuid::Uuid;
 
 use super::guard::{PolicyGuard, Refusal};
 use crate::catalog::discovery::{Counts, TupleOfSpec};
+use crate::catalog::drop_write::LateBound;
 use crate::catalog::tables::TableIdentity;
-use crate::catalog::tail::LateBound;
 use crate::window::evidence::EvidenceRule;
 
-/// What bounds a drop. All of it is enforced by the server, so that a stopped or unplugged
-/// client cannot stretch it; the sum of `max_hold` only by servers from Postgres 17 on, and by us.
+/// What bounds a drop. The server enforces each bound for a statement or a wait, and from Postgres 17 on
+/// `max_hold` for the whole hold, so that a stopped or unplugged client cannot stretch it; before that a
+/// hold as a whole is bounded by us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The longest wait for the commit lock.
@@ -74,7 +75,7 @@ pub struct DropRequest<'a> {
     pub late: Option<Late<'a>>,
     /// A piece of a larger drop: only `found` is ended, what is newer is left to a later piece.
     pub is_piece: bool,
-    /// Whether `table_altered` is published too (see [`crate::catalog::tail::DropWrite::fence`]).
+    /// Whether `table_altered` is published too (see [`crate::catalog::drop_write::DropWrite::fence`]).
     pub fence: bool,
     /// The snapshot's author.
     pub author: &'a str,

@@ -12,6 +12,8 @@ pub mod object;
 pub mod problem;
 pub mod validate;
 
+use std::time::Duration;
+
 use uuid::Uuid;
 
 use call::{DropAnswer, DropBody, PartitionAnswer, TableRef, TruncateAnswer, TruncateBody};
@@ -27,6 +29,9 @@ use crate::catalog::tables::{TableIdentity, catalogs, find_live_table};
 use crate::config::Config;
 use crate::drop::guard::OperatorGuard;
 use crate::events;
+
+/// When a client shall try again that did not get a lock.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What bounds an explicit drop.
 #[derive(Debug, Clone, Copy)]
@@ -293,6 +298,10 @@ async fn live_table(
 pub fn internal(error: sqlx::Error) -> Problem {
     let problem = match Failure::of(&error) {
         Failure::ConnectionLost | Failure::TryAgain => Problem::Unavailable,
+        Failure::LockNotAvailable => Problem::CommitQueueTimeout {
+            reason: "somebody else has locked what is asked for, as DDL does".to_owned(),
+            retry_after: RETRY_AFTER,
+        },
         _ => Problem::Internal,
     };
     tracing::error!(

@@ -55,7 +55,8 @@ pub enum Problem {
     /// 422 `validation`: anything else wrong with the request.
     #[error("{0}")]
     Validation(String),
-    /// 503 `commit_queue_timeout`: the commit lock, or a row, was not had in time.
+    /// 503 `commit_queue_timeout`: the commit lock, a row or a table was not had in time, or the hold took
+    /// too long.
     #[error("{reason}; nothing was written, try again")]
     CommitQueueTimeout {
         /// What was waited for.

@@ -1,7 +1,5 @@
 //! What is answered where an explicit drop is refused or fails, and what the log is told.
 
-use std::time::Duration;
-
 use super::Execution;
 use crate::catalog::failure::{Failure, with_row};
 use crate::catalog::tables::TableIdentity;
@@ -10,11 +8,8 @@ use crate::drop::DropError;
 use crate::drop::guard::Refusal;
 use crate::drop::hold::Times;
 use crate::events;
-use crate::explicit::internal;
 use crate::explicit::problem::Problem;
-
-/// When a client shall try again that did not get the commit lock, or a row.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+use crate::explicit::{RETRY_AFTER, internal};
 
 /// So many partitions of a refused request are named in the log.
 const TOLD: usize = 20;

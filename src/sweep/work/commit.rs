@@ -8,7 +8,7 @@ use crate::catalog::deadline::within;
 use crate::catalog::failure::{Failure, in_words, said, with_row};
 use crate::catalog::history::history;
 use crate::catalog::removals::undrained;
-use crate::drop::commit::per_tuple;
+use crate::drop::tuples::per_tuple;
 use crate::drop::{
     DropError, DropOutcome, DropRequest, Late, PolicyGuard, Receipt, Refusal, drop_tuples,
 };
