@@ -53,6 +53,7 @@ struct State {
     is_waiting: bool,
     /// A transaction was begun and dropped without an end.
     is_left_open: bool,
+    mark: Option<String>,
 }
 
 impl State {
@@ -89,7 +90,7 @@ impl Session {
         let limit = patience.statement + patience.slack;
         Session {
             connection,
-            state: State { patience, limit, is_waiting: false, is_left_open: false },
+            state: State { patience, limit, is_waiting: false, is_left_open: false, mark: None },
         }
     }
 
@@ -118,6 +119,11 @@ impl Session {
     /// As there.
     pub async fn begin(&mut self) -> sqlx::Result<Transaction<'_>> {
         self.begin_with("BEGIN").await
+    }
+
+    /// What the session is marked with, where it is; see [`super::pooler`].
+    pub(super) fn mark(&mut self) -> &mut Option<String> {
+        &mut self.state.mark
     }
 
     /// What takes a connection of the driver, and no statement; the limit holds for all of it.
