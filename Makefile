@@ -10,7 +10,8 @@ demo: setup
 	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" target/debug/examples/demo $(DEMO)
 
 test: setup
-	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" $(CARGO) test --locked --workspace
+	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" \
+	  TAILRACE_PGBOUNCER="$$(scripts/ensure-pgbouncer.sh)" $(CARGO) test --locked --workspace
 
 # Everybody who has to do with a lake at work on it at once, for a while; tests/suite/soak says who.
 SOAK ?= 10m

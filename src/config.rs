@@ -198,6 +198,9 @@ impl Config {
         if options.get_application_name().is_none() {
             options = options.application_name("tailrace");
         }
+        // Poolers refuse what they do not know at the beginning of a session, and this changes nothing of
+        // what we read.
+        options = options.extra_float_digits(None);
         // Slow statements are told by our own events, which carry the waits.
         Ok(options.disable_statement_logging())
     }

@@ -1,6 +1,6 @@
 //! Log lines on stderr: JSON with every field at the top level, or pretty; times in UTC.
 //!
-//! All that this process writes on stderr goes through [`lines`], so that neither a reader that is gone
+//! All that this process writes on stderr goes through `lines`, so that neither a reader that is gone
 //! nor one that is stopped ends or delays any work.
 
 mod lines;

@@ -4,8 +4,8 @@ use std::io;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgRow};
-use sqlx::{AssertSqlSafe, ConnectOptions};
 
+use super::pooler;
 use super::session::{Patience, Session};
 
 /// Where the catalogs are, and how long to try to get there.
@@ -37,7 +37,8 @@ impl Database {
     /// [`session`](Self::session) or a [`read_only_session`](Self::read_only_session), which are
     /// checked.
     ///
-    /// What is set: search_path ([`search_path`]), UTC, statements of at most [`Patience::statement`] and
+    /// It is made sure that the session is ours alone ([`pooler`]), in a round trip of its own, and in two
+    /// connections the first time. What is set: search_path ([`search_path`]), UTC, statements of at most [`Patience::statement`] and
     /// idle transactions of at most 30 s as the server's own sessions have them, waits for locks
     /// of at most 10 s, no JIT (compiling costs more than our statements), no filter by row-level
     /// security (a table whose rows a policy would hide raises SQLSTATE 42501: half of a catalog looks
@@ -51,8 +52,9 @@ impl Database {
     /// as quickly, and it may be that of ten million files.
     ///
     /// # Errors
-    /// As the driver reports them; see [`super::failure::Failure`].
-    pub async fn unchecked(&self, access: Access) -> sqlx::Result<Session> {
+    /// [`SharedSession`](super::pooler::SharedSession), or as the driver reports them
+    /// ([`sqlx::Error`]; see [`super::failure::Failure`]).
+    pub async fn unchecked(&self, access: Access) -> anyhow::Result<Session> {
         Ok(self.open(access, "").await?.0)
     }
 
@@ -62,7 +64,7 @@ impl Database {
         &self,
         access: Access,
         question: &'static str,
-    ) -> sqlx::Result<(Session, Vec<PgRow>)> {
+    ) -> anyhow::Result<(Session, Vec<PgRow>)> {
         let read_only = match access {
             Access::ReadWrite => "off",
             Access::ReadOnly => "on",
@@ -83,14 +85,13 @@ impl Database {
             self.patience.statement.as_millis()
         );
         let open = async {
-            let mut session = Session::of(self.options.connect().await?, self.patience);
-            // The schema's name is quoted as an identifier; everything else is constant.
-            let rows = sqlx::raw_sql(AssertSqlSafe(setup)).fetch_all(&mut session).await?;
+            let mut session = pooler::open(&self.options, self.patience).await?;
+            let rows = pooler::ask(&mut session, &setup).await?;
             Ok((session, rows))
         };
         tokio::time::timeout(self.connect_timeout, open).await.unwrap_or_else(|_| {
             let waited = format!("no session within {:?}", self.connect_timeout);
-            Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, waited)))
+            Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, waited)).into())
         })
     }
 }

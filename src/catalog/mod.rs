@@ -42,6 +42,7 @@ pub mod history;
 pub mod inventory;
 pub mod live_file;
 pub mod marks;
+pub mod pooler;
 pub mod purge;
 pub mod receipts;
 pub mod removals;

@@ -55,6 +55,8 @@ struct State {
     is_in_transaction: bool,
     /// A transaction was begun and dropped without an end.
     is_left_open: bool,
+    /// What the session of the server is tagged with, where it is.
+    tag: Option<String>,
 }
 
 impl State {
@@ -97,6 +99,7 @@ impl Session {
                 is_waiting: false,
                 is_in_transaction: false,
                 is_left_open: false,
+                tag: None,
             },
         }
     }
@@ -131,6 +134,11 @@ impl Session {
     /// As there.
     pub async fn begin(&mut self) -> sqlx::Result<Transaction<'_>> {
         self.begin_with("BEGIN").await
+    }
+
+    /// What the session of the server is tagged with, where it is; see [`super::pooler`].
+    pub(super) fn tag(&mut self) -> &mut Option<String> {
+        &mut self.state.tag
     }
 
     /// What takes a connection of the driver, and no statement; the limit holds for all of it.

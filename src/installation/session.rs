@@ -9,9 +9,11 @@ use sqlx::postgres::PgRow;
 use super::migrator;
 use crate::catalog::connect::{Access, Database, close};
 use crate::catalog::failure::Failure;
+use crate::catalog::pooler::{SharedSession, ask};
 use crate::catalog::session::Session;
 
-/// Why our schema in a database is not the one that this program works with.
+/// Why this program cannot work with a database: our schema in it is another one, or the session is not
+/// ours alone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// A migration that this program needs was not applied.
@@ -34,6 +36,9 @@ pub enum Unfit {
     /// There are our tables, and no schema of a catalog is recorded in them.
     #[error("the database's schema tailrace was never set up: run `tailrace migrate`")]
     NeverSetUp,
+    /// The session is not ours alone.
+    #[error(transparent)]
+    Shared(#[from] SharedSession),
     /// Our rows are about the catalog in another schema.
     #[error(
         "tailrace was set up in this database for the catalog in schema {recorded:?}, and \
@@ -83,7 +88,7 @@ impl Database {
 /// # Errors
 /// As there.
 pub async fn check(connection: &mut Session, schema: &str) -> anyhow::Result<()> {
-    let rows = sqlx::raw_sql(QUESTION).fetch_all(connection).await.map_err(unanswered)?;
+    let rows = ask(connection, QUESTION).await.map_err(unanswered)?;
     Ok(Installed::read(&rows)?.fits(schema)?)
 }
 
@@ -94,10 +99,13 @@ const QUESTION: &str = "select m.version, m.checksum, null::pg_catalog.text as c
     select null, null, i.catalog_schema from tailrace.installation i";
 
 /// An error of [`QUESTION`]: without our tables nothing is installed.
-fn unanswered(error: sqlx::Error) -> anyhow::Error {
-    match Failure::of(&error) {
-        Failure::MissingObject => Unfit::Older.into(),
-        _ => error.into(),
+fn unanswered(error: anyhow::Error) -> anyhow::Error {
+    if let Some(shared) = error.downcast_ref::<SharedSession>() {
+        return Unfit::Shared(*shared).into();
+    }
+    match error.downcast_ref::<sqlx::Error>().map(Failure::of) {
+        Some(Failure::MissingObject) => Unfit::Older.into(),
+        _ => error,
     }
 }
 
@@ -191,7 +199,7 @@ mod tests {
         let mut found = BTreeSet::new();
         unchecked_in(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")), &mut found);
         let known = [
-            "catalog/connect.rs",
+            "catalog/pooler.rs",
             "doctor/examine.rs",
             "http/probes.rs",
             // Migrates.

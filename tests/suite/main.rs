@@ -21,6 +21,7 @@ mod pass;
 mod pins;
 mod plans;
 mod policy;
+mod pooler;
 mod python;
 mod races;
 mod restored;

@@ -6,10 +6,12 @@
 //! |---|---|
 //! | [`server`] | [`PrivateServer`](server::PrivateServer), a Postgres cluster that dies with us |
 //! | [`binaries`] | where the Postgres programs of that cluster are looked for |
+//! | [`pooler`] | [`Pooler`](pooler::Pooler), a pgbouncer before it |
 //! | [`lake`] | the catalog's tables, and writers that commit through real commit tails |
 //! | [`standin`] | compaction, expiry, cleanup, hydrator, truncate and a consumer |
 
 pub mod binaries;
 pub mod lake;
+pub mod pooler;
 pub mod server;
 pub mod standin;

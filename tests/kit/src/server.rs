@@ -1,7 +1,7 @@
 //! A throwaway Postgres cluster: made in a temporary folder, reached through a socket in
 //! it, and gone with the process that started it.
 
-mod folder;
+pub(crate) mod folder;
 mod supervisor;
 
 use std::fs;

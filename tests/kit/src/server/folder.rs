@@ -68,7 +68,7 @@ fn nobody() -> Account {
 }
 
 /// A folder short enough for a socket, owned by the user that the server will run as.
-fn make_folder() -> Result<(TempDir, Option<Account>)> {
+pub fn make_folder() -> Result<(TempDir, Option<Account>)> {
     let usual = std::env::temp_dir();
     let mut reason = anyhow!("no temporary folder");
     for base in [usual.as_path(), Path::new("/tmp")] {
