@@ -117,7 +117,8 @@ async fn what_is_read_is_in_proportion(
     settle(scene).await?;
     let before = reads(scene, "hog_data_file").await?;
     let values_before = reads(scene, "hog_file_partition_value").await?;
-    let mut session = scene.database.plain_session().await?;
+    // The pool is closed: what its sessions read has to be counted.
+    let mut session = scene.database.tailrace().session().await?;
     let table = table_ref("lake", "events", "raw");
     let opened = feed::open(&mut session, &table, &with_ends(start, end)).await?;
     let page = opened.page(&mut session).await?;
