@@ -37,17 +37,45 @@ pub async fn acquire(connection: &mut Session, catalog_id: i64) -> sqlx::Result<
     Ok(())
 }
 
-/// Tries to take the lease on a catalog for the life of this session; never waits.
+/// Tries to take the lease on a catalog for the life of this session; never waits. What the session
+/// is called on the server, its process id, where it got it.
 ///
 /// It costs one session per catalog in work: the lock ends with the session, so the session
 /// must not go back to a pool where it would keep the catalog from every other daemon.
-pub async fn try_lease(connection: &mut Session, catalog_id: i64) -> sqlx::Result<bool> {
+pub async fn try_lease(connection: &mut Session, catalog_id: i64) -> sqlx::Result<Option<i32>> {
     sqlx::query_scalar!(
-        r#"select pg_catalog.pg_try_advisory_lock($1) as "leased!""#,
+        r#"select case when pg_catalog.pg_try_advisory_lock($1)
+                       then pg_catalog.pg_backend_pid() end as "pid?""#,
         lease_key(catalog_id)
     )
     .fetch_one(connection)
     .await
+}
+
+/// Ends the session of this process id, if it is the one that has the lease on the catalog: one of
+/// ours that was lost, and of which the server does not know that. Whoever holds the lease by another
+/// id is left alone.
+///
+/// # Errors
+/// As the driver reports them. The session must be of the same role, or this role may not end it.
+pub async fn end_lost_holder(
+    connection: &mut Session,
+    catalog_id: i64,
+    pid: i32,
+) -> sqlx::Result<()> {
+    sqlx::query_scalar!(
+        r#"select pg_catalog.pg_terminate_backend(l.pid)
+           from pg_catalog.pg_locks l
+           where l.locktype = 'advisory' and l.granted and l.objsubid = 1 and l.pid = $2
+             and l.database = (select d.oid from pg_catalog.pg_database d
+                               where d.datname = pg_catalog.current_database())
+             and (l.classid::bigint << 32) | l.objid::bigint = $1"#,
+        lease_key(catalog_id),
+        pid
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(())
 }
 
 /// Gives the lease back. Without it the lease ends with the session too, but only once the

@@ -2,28 +2,28 @@
 //!
 //! It holds the lease, a session advisory lock, and does all the work of the pass on that
 //! catalog: whoever loses the session has lost the lease too, and cannot go on writing beside
-//! the one who got it next. It is closed at the end, never pooled.
+//! the one who got it next. It is closed at the end, whatever the server says of the lease, and
+//! never pooled.
 
 use std::time::{Duration, Instant};
 
-use crate::catalog::commit_lock::{release_lease, try_lease};
+use crate::catalog::commit_lock::{end_lost_holder, release_lease, try_lease};
 use crate::catalog::connect::{Database, close};
-use crate::catalog::deadline::within;
 use crate::catalog::session::Session;
 use crate::installation::{Unfit, check};
 
-/// How long the lease of a session that broke may outlive it: the server needs a moment to see
-/// that nobody is there any more, and up to 5 s where the session was in a drop's transaction.
+/// How long the lease of a session that broke, or that was ended, may outlive it: the server needs a
+/// moment to see that, and up to 5 s where the session was in a drop's transaction.
 const LINGERS: Duration = Duration::from_secs(7);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// A session that has not answered by then is as good as broken.
-const ANSWER: Duration = Duration::from_secs(5);
 
 /// A session with the lease on one catalog.
 pub struct LeasedSession<'a> {
     database: &'a Database,
     catalog_id: i64,
     connection: Session,
+    /// Its process id on the server.
+    pid: i32,
 }
 
 impl<'a> LeasedSession<'a> {
@@ -33,8 +33,8 @@ impl<'a> LeasedSession<'a> {
     /// As those of [`Database::session`].
     pub async fn open(database: &'a Database, catalog_id: i64) -> anyhow::Result<Option<Self>> {
         let mut connection = database.session().await?;
-        if try_lease(&mut connection, catalog_id).await? {
-            return Ok(Some(LeasedSession { database, catalog_id, connection }));
+        if let Some(pid) = try_lease(&mut connection, catalog_id).await? {
+            return Ok(Some(LeasedSession { database, catalog_id, connection, pid }));
         }
         close(connection).await;
         Ok(None)
@@ -47,21 +47,31 @@ impl<'a> LeasedSession<'a> {
 
     /// Makes sure that there is a session with the lease, after something broke it, and that our
     /// schema is still the one that this program works with: another one may have brought it up to
-    /// date since. Waits a few seconds for a lease that is still held, for that is most likely our
-    /// own broken session's; once it is ours, whatever that session had in hand is committed or
-    /// rolled back.
+    /// date since.
+    ///
+    /// Where the network fell silent the server may know nothing of that for minutes, and keeps the
+    /// lost session with its lease: that one is ended. Then waits a few seconds for a lease that is
+    /// still held. Once it is ours, whatever the lost session had in hand is committed or rolled back.
     ///
     /// # Errors
     /// The database is away, another daemon took the lease in between, or [`Unfit`].
     pub async fn reestablish(&mut self) -> anyhow::Result<()> {
-        match within(ANSWER, check(&mut self.connection, &self.database.schema)).await {
+        match check(&mut self.connection, &self.database.schema).await {
             Ok(()) => return Ok(()),
             Err(error) if error.is::<Unfit>() => return Err(error),
             Err(_) => {}
         }
         let mut connection = self.database.session().await?;
+        // A right that was taken away is no reason to give up: most servers notice by themselves.
+        if let Err(error) = end_lost_holder(&mut connection, self.catalog_id, self.pid).await {
+            tracing::debug!(%error, "a lost session was not ended");
+        }
         let since = Instant::now();
-        while !try_lease(&mut connection, self.catalog_id).await? {
+        loop {
+            if let Some(pid) = try_lease(&mut connection, self.catalog_id).await? {
+                (self.connection, self.pid) = (connection, pid);
+                return Ok(());
+            }
             if since.elapsed() > LINGERS {
                 close(connection).await;
                 anyhow::bail!(
@@ -70,15 +80,19 @@ impl<'a> LeasedSession<'a> {
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
-        self.connection = connection;
-        Ok(())
     }
 
     /// Gives the lease back, so that it is free when this returns, and ends the session.
     pub async fn close(mut self) {
-        if let Err(error) = release_lease(&mut self.connection, self.catalog_id).await {
+        match release_lease(&mut self.connection, self.catalog_id).await {
+            Ok(true) => {}
+            // Somebody else worked on the catalog beside us, or could have.
+            Ok(false) => tracing::warn!(
+                catalog_id = self.catalog_id,
+                "A session did not have its lease any more when it was to give it back"
+            ),
             // A broken session; its lease goes with it.
-            tracing::debug!(%error, "the lease could not be given back");
+            Err(error) => tracing::debug!(%error, "the lease could not be given back"),
         }
         close(self.connection).await;
     }
