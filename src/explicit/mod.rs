@@ -162,7 +162,13 @@ pub async fn truncate(
         message: body.message.as_deref().unwrap_or("truncate"),
         bounds,
     };
-    match execution.run(connection).await? {
+    let done = execution.run(connection).await.map_err(|problem| match problem {
+        Problem::Unavailable if body.idempotency_key.is_none() => {
+            Problem::OutcomeUnknown { table: format!("{}.{}", identity.namespace, identity.table) }
+        }
+        problem => problem,
+    });
+    match done? {
         execute::Done::Receipt(receipt) => Ok(truncate_answer(&receipt)),
         execute::Done::Earlier(receipt) => replayed_truncate(&receipt, &fingerprint),
         execute::Done::NoReceipt { snapshot_id, schema_version } => {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::installation::Unfit;
 
-/// Why a request was not carried out. Nothing was written, but for [`Problem::Unavailable`].
+/// Why a request was not carried out. Nothing was written, but for [`Problem::Unavailable`] and
+/// [`Problem::OutcomeUnknown`].
 ///
 /// Each has the status and code of the contract's table ("Wire conventions"); the text is for
 /// people and carries nothing of the server's insides.
@@ -66,6 +67,17 @@ pub enum Problem {
     /// carried out is unknown where it was lost at COMMIT: the same key tells.
     #[error("the database is away; try again, with the same idempotency key")]
     Unavailable,
+    /// 503 `unavailable`: the database was lost on the way of a truncate that has no key, so nobody but
+    /// the database can tell whether it was carried out.
+    #[error(
+        "the database was lost on the way, and whether table {table} was truncated is unknown: its drops \
+         (GET .../partition-retention/drops, `tailrace trace`) tell, once the database answers. Asked \
+         again, a truncate ends what was written since, too, unless it has an idempotency_key"
+    )]
+    OutcomeUnknown {
+        /// `ns.table`
+        table: String,
+    },
     /// 503 `unavailable`: our schema in the database is not the one that this program works with.
     #[error("{0}; nothing was done")]
     Unfit(Unfit),
@@ -100,7 +112,10 @@ impl Problem {
             | Self::PropertyTakesOver(_) => 409,
             Self::Expired(_) => 410,
             Self::Validation(_) => 422,
-            Self::CommitQueueTimeout { .. } | Self::Unavailable | Self::Unfit(_) => 503,
+            Self::CommitQueueTimeout { .. }
+            | Self::Unavailable
+            | Self::OutcomeUnknown { .. }
+            | Self::Unfit(_) => 503,
             Self::Refused { .. } | Self::Internal => 500,
         }
     }
@@ -120,7 +135,7 @@ impl Problem {
             Self::Expired(_) => "expired",
             Self::Validation(_) => "validation",
             Self::CommitQueueTimeout { .. } => "commit_queue_timeout",
-            Self::Unavailable | Self::Unfit(_) => "unavailable",
+            Self::Unavailable | Self::OutcomeUnknown { .. } | Self::Unfit(_) => "unavailable",
             Self::Refused { .. } | Self::Internal => "internal_error",
         }
     }
