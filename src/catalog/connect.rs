@@ -10,7 +10,7 @@ use super::keepalive;
 use super::session::{Patience, Session};
 
 /// How often the server looks, in the middle of a statement, whether somebody is there.
-const CONNECTION_CHECK: Duration = Duration::from_secs(5);
+pub(crate) const CONNECTION_CHECK: Duration = Duration::from_secs(5);
 
 /// Where the catalogs are, and how long to try to get there.
 #[derive(Debug, Clone)]

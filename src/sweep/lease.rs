@@ -97,3 +97,38 @@ impl<'a> LeasedSession<'a> {
         close(self.connection).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::connect::CONNECTION_CHECK;
+    use crate::catalog::keepalive::{COUNT, IDLE, INTERVAL, USER_TIMEOUT};
+    use crate::catalog::session::Patience;
+    use crate::config::{Config, LoadOptions};
+
+    /// What a network that fell silent has left behind is over within two minutes, with the limits that
+    /// nobody has changed: whoever begins then meets nothing of it.
+    #[test]
+    fn all_is_over_within_two_minutes() {
+        let two_minutes = Duration::from_secs(120);
+        let config = Config::load(&LoadOptions::default()).expect("the built-in configuration");
+        let Patience { statement, slack } = Patience::default();
+
+        // Our side: an answer that does not come, another session, and its lease.
+        let connect = config.database.connect_timeout.get();
+        assert!(statement + slack + connect + LINGERS <= two_minutes);
+
+        // The server's: a session that rests or works, then one whose last answer goes nowhere.
+        let unanswered = (IDLE + INTERVAL * COUNT).max(USER_TIMEOUT);
+        assert!(unanswered + CONNECTION_CHECK <= two_minutes);
+        assert!(statement + USER_TIMEOUT <= two_minutes);
+        // A session that rests or works is gone before its owner gives it up.
+        assert!(unanswered + CONNECTION_CHECK < statement + slack);
+
+        // The commit lock: the longest wait for it, a statement under it, and 5 s in which nobody ends
+        // the transaction.
+        let wait = config.drop.lock_timeout.get().max(config.sweep.lock_timeout.get());
+        let hold = config.drop.max_hold.get() + Duration::from_secs(5);
+        assert!(wait + hold <= two_minutes);
+    }
+}
