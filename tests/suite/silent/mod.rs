@@ -12,6 +12,7 @@ mod others;
 mod pass;
 mod reading;
 mod served;
+mod session;
 
 use std::time::Duration;
 
