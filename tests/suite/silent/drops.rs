@@ -6,12 +6,12 @@ use tailrace::catalog::connect::Database;
 use uuid::Uuid;
 
 use super::served::{Served, ask, is_done};
-use super::{Lake, at_text, silence, silent_at};
+use super::{BOUND, Lake, at_text, silent_at};
 use crate::http::TABLE;
 use crate::http::client::Answer;
+use crate::support::gate::{Gate, queue};
 use crate::support::program::days_ago;
-use crate::support::proxy::{Comes, Message};
-use crate::support::wait::until;
+use crate::support::proxy::Comes;
 
 const KEY: Uuid = Uuid::from_u128(1);
 
@@ -106,26 +106,29 @@ async fn a_truncate_without_a_key_says_how_to_find_out() -> Result<()> {
     join_all(runs).await.into_iter().collect()
 }
 
-/// As many as may be in flight at once are all silent. Each is answered, and then there is room.
+/// As many as may be in flight at once are all silent, in the middle of what they do. Each is answered,
+/// and then there is room.
 #[tokio::test]
 async fn a_silent_drop_gives_its_place_back() -> Result<()> {
     let lake = Lake::new().await?;
     let (proxy, through) = lake.network().await?;
-    let served = Served::start(&through).await?;
+    let served = Served::with(&through, &[("TAILRACE__DROP__LOCK_TIMEOUT", "10s")]).await?;
     let path = format!("{TABLE}/truncate");
     let ask = || served.client.json("POST", &path, "{}");
-    proxy.silence(silence(Message::With("pg_advisory_xact_lock"), Comes::There, false));
+    let gate = Gate::shut(&lake.catalog).await?;
+    let all = tokio::time::timeout(BOUND, join_all([ask(), ask(), ask(), ask()]));
     let one_more = async {
-        until("they are silent", async || Ok(proxy.is_silent())).await?;
-        let body = ask().await?.json()?;
-        assert_eq!(body["error"], "too_many_drops");
+        queue(&lake.catalog, 4).await?;
+        proxy.unplug();
+        assert_eq!(ask().await?.json()?["error"], "too_many_drops");
         anyhow::Ok(())
     };
-    let (silent, one_more) = tokio::join!(join_all([ask(), ask(), ask(), ask()]), one_more);
+    let (silent, one_more) = tokio::join!(all, one_more);
     one_more?;
-    for answer in silent {
+    for answer in silent? {
         assert!(!is_done(&answer?)?);
     }
+    gate.open().await?;
     proxy.plug_in();
     lake.let_go().await?;
     let answer = ask().await?;

@@ -1,6 +1,5 @@
 //! The HTTP interface as a daemon has it, with the patience of these tests.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
@@ -30,8 +29,13 @@ pub struct Served {
 
 impl Served {
     pub async fn start(database: &Database) -> Result<Self> {
-        let env = BOUNDS.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        let options = LoadOptions { env: BTreeMap::from(env), ..LoadOptions::default() };
+        Self::with(database, &[]).await
+    }
+
+    /// With these variables, too.
+    pub async fn with(database: &Database, env: &[(&str, &str)]) -> Result<Self> {
+        let env = BOUNDS.iter().chain(env).map(|(key, value)| (key.to_string(), value.to_string()));
+        let options = LoadOptions { env: env.collect(), ..LoadOptions::default() };
         let database = database.clone();
         let context = Context {
             database: Arc::new(move || Ok(database.clone())),
