@@ -6,11 +6,11 @@ export SQLX_OFFLINE = true
 .PHONY: demo test soak bench check setup queries
 
 demo: setup
-	$(CARGO) build --release --locked --bin tailrace
-	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" target/release/tailrace demo $(DEMO)
+	$(CARGO) build --locked --bin tailrace --example demo
+	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" target/debug/examples/demo $(DEMO)
 
 test: setup
-	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" $(CARGO) test --locked
+	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" $(CARGO) test --locked --workspace
 
 # Everybody who has to do with a lake at work on it at once, for a while; tests/suite/soak says who.
 SOAK ?= 10m
@@ -26,9 +26,9 @@ bench: setup
 
 # Format, lints, documentation, and the committed checks of the SQL.
 check: setup
-	$(CARGO) fmt --check
-	$(CARGO) clippy --locked --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --workspace
 	scripts/queries.sh --check
 
 # Server programs of Postgres, only if none are found; and a Rust toolchain must be there.

@@ -25,7 +25,7 @@ usable() {
   [[ $version =~ \ ([0-9]+) ]] && ((BASH_REMATCH[1] >= oldest))
 }
 
-# The same places in the same order as src/demo/binaries.rs.
+# The same places in the same order as tests/kit/src/binaries.rs.
 find_programs() {
   local folder
   while IFS= read -r folder; do

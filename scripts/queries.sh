@@ -30,7 +30,7 @@ trap stop EXIT
         -o "-k $work -c listen_addresses='' -c fsync=off" start >/dev/null
 )
 {
-    cat src/demo/hoglake-v27.sql
+    cat tests/kit/src/hoglake-v27.sql
     echo 'create schema tailrace;'
     cat migrations/*.sql
 } | "$psql" -h "$work" -U postgres -d postgres -q -v ON_ERROR_STOP=1 -f -

@@ -21,6 +21,7 @@ use crate::http::Server;
 use crate::http::tokens::Tokens;
 use crate::scheduler::{Pass, Schedule, Scheduler, Stopped};
 use crate::shield::Timer;
+use crate::telemetry::{self, say};
 use notify::Notifier;
 use signals::{Hangups, Signals};
 
@@ -75,7 +76,8 @@ pub fn stop_on_signal(grace: Duration) -> anyhow::Result<CancellationToken> {
             _ = tokio::time::sleep(grace) => {}
             _ = again => {}
         }
-        eprintln!("tailrace: ended before the work was; what was open is rolled back");
+        say("tailrace: ended before the work was; what was open is rolled back\n");
+        telemetry::flush();
         std::process::exit(1);
     });
     Ok(stop)

@@ -18,6 +18,8 @@ events! {
     info DAEMON_STOPPING = "daemon_stopping";
     /// The daemon has stopped.
     info DAEMON_STOPPED = "daemon_stopped";
+    /// Lines of the log were lost, because stderr did not take them; it takes them again.
+    warn LOG_LINES_LOST = "log_lines_lost";
     /// A task of the daemon ended that should not have; the daemon ends with it.
     error TASK_EXITED = "task_exited";
     /// The HTTP interface could not be had; passes run without it.

@@ -12,7 +12,6 @@
 //! | [`health`] | the heartbeat, written and read |
 //! | [`config`] | every setting, from every place that it can come from |
 //! | [`telemetry`], [`events`] | the log, and the names of what it tells |
-//! | [`demo`] | a private Postgres with a hoglake catalog, and stand-ins for the server's loops |
 //! | [`verify`] | whether what must hold does, read-only |
 //! | [`doctor`] | what an operator should know before trusting it |
 //! | [`debt`] | compaction debt by the server's sample, with and without the drop window |
@@ -39,7 +38,6 @@ pub mod clock_guard;
 pub mod config;
 pub mod daemon;
 pub mod debt;
-pub mod demo;
 pub mod doctor;
 pub mod drop;
 pub mod events;

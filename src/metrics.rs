@@ -176,3 +176,51 @@ impl Metrics {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instant::UtcInstant;
+    use crate::shield::Failed;
+    use crate::sweep::report::CatalogFailure;
+
+    /// How passes and renewals may end. (Names, units and types are pinned in `tests/suite/pins`.)
+    #[test]
+    fn results_are_these() {
+        let metrics = Metrics::default();
+        let mut report = PassReport {
+            as_of: UtcInstant::EARLIEST,
+            tables: Vec::new(),
+            skipped_catalogs: Vec::new(),
+            failed_catalogs: Vec::new(),
+        };
+        metrics.pass_done(&report);
+        let failure = CatalogFailure { catalog: "lake".into(), error: "no".into(), away: false };
+        report.failed_catalogs.push(failure);
+        metrics.pass_done(&report);
+        metrics.pass_failed(true);
+        metrics.pass_failed(false);
+        let mut renewed = Renewed::default();
+        metrics.shield_renewed(&renewed);
+        let failed = Failed { catalog: "lake".into(), table: None, error: "no".into() };
+        renewed.failed.push(failed);
+        metrics.shield_renewed(&renewed);
+        metrics.shield_failed();
+        let text = metrics.text();
+        let mut results: Vec<&str> =
+            text.lines().filter(|line| line.contains("{result=")).collect();
+        results.sort_unstable();
+        assert_eq!(
+            results,
+            [
+                "tailrace_passes_total{result=\"catalogs_failed\"} 1",
+                "tailrace_passes_total{result=\"database_away\"} 1",
+                "tailrace_passes_total{result=\"done\"} 1",
+                "tailrace_passes_total{result=\"failed\"} 1",
+                "tailrace_shield_renewals_total{result=\"done\"} 1",
+                "tailrace_shield_renewals_total{result=\"failed\"} 1",
+                "tailrace_shield_renewals_total{result=\"tables_failed\"} 1",
+            ]
+        );
+    }
+}

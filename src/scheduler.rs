@@ -2,7 +2,7 @@
 //!
 //! What a pass is, the scheduler does not know: it is given one, and runs it to its end.
 //! Ticks that are missed meanwhile collapse into one. While the database is away the
-//! schedule rests, and the pass is tried again with growing pauses.
+//! schedule rests, and the pass is tried again, with pauses that grow for as long as it answers nothing.
 
 #[cfg(test)]
 mod tests;
@@ -40,6 +40,8 @@ pub enum PassEnd {
     DatabaseAway {
         /// What it said.
         error: anyhow::Error,
+        /// Whether it answered anything in this pass.
+        answered: bool,
     },
     /// It could not go through for another reason.
     Failed {
@@ -90,6 +92,8 @@ pub struct Scheduler {
 /// The database is away.
 struct Lost {
     since: Instant,
+    /// The tries since it answered last. The pause grows to spare a database that cannot answer, and to
+    /// keep many daemons from coming back at once; one that answers can be asked again soon.
     attempts: u32,
 }
 
@@ -198,14 +202,18 @@ impl Scheduler {
             status.last_pass_ok = Some(ok);
         });
         let lost = match end {
-            PassEnd::DatabaseAway { error } => {
-                if self.lost.is_none() {
-                    self.lost = Some(Lost { since: Instant::now(), attempts: 0 });
-                    tracing::error!(
-                        event = events::DATABASE_LOST,
-                        error = in_words(&error),
-                        "The database is away; trying again until it is back"
-                    );
+            PassEnd::DatabaseAway { error, answered } => {
+                match &mut self.lost {
+                    Some(lost) if answered => lost.attempts = 0,
+                    Some(_) => {}
+                    None => {
+                        self.lost = Some(Lost { since: Instant::now(), attempts: 0 });
+                        tracing::error!(
+                            event = events::DATABASE_LOST,
+                            error = in_words(&error),
+                            "The database is away; trying again until it is back"
+                        );
+                    }
                 }
                 return;
             }

@@ -1,19 +1,101 @@
 //! Log lines on stderr: JSON with every field at the top level, or pretty; times in UTC.
+//!
+//! All that this process writes on stderr goes through [`lines`], so that neither a reader that is gone
+//! nor one that is stopped ends or delays any work.
 
-use std::io::{IsTerminal, stderr};
+mod lines;
+
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::io::{IsTerminal, Write, stderr};
+use std::panic::PanicHookInfo;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::Context;
-use tracing::Subscriber;
+use tracing::{Dispatch, Subscriber, dispatcher};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::config::{Log, LogFormat};
+use crate::events;
+use lines::Lines;
 
-/// Sends the log of this process to stderr. To be called once, before the first line.
+/// The bytes of lines that wait for stderr at most: some thousand lines.
+const WAITING: usize = 4 << 20;
+/// How long [`flush`] waits at most.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// The lines of this process.
+static LINES: OnceLock<Lines> = OnceLock::new();
+
+/// Sends the log of this process, and what panics say, to stderr. To be called once, before the first
+/// line. Whoever ends the process calls [`flush`] before that.
+///
+/// # Errors
+/// The filter is none, there can be no more threads, or the log is set up already.
 pub fn init(log: &Log) -> anyhow::Result<()> {
     let terminal = stderr().is_terminal();
-    let subscriber = subscriber(log, terminal, stderr)?;
-    tracing::subscriber::set_global_default(subscriber).context("the log is already set up")
+    let lines = Lines::start(WAITING, stderr(), notice(log, terminal)?)
+        .context("cannot start the thread that writes the log")?;
+    let writer = lines.clone();
+    let subscriber = subscriber(log, terminal, move || writer.clone())?;
+    tracing::subscriber::set_global_default(subscriber).context("the log is already set up")?;
+    let panics = lines.clone();
+    std::panic::set_hook(Box::new(move |panic| panics.push(told(panic).as_bytes())));
+    LINES.set(lines).ok().context("the log is already set up")
+}
+
+/// Writes text on stderr that is no log line. If nobody can read it, that is no failure.
+pub fn say(text: &str) {
+    match LINES.get() {
+        Some(lines) => lines.push(text.as_bytes()),
+        None => drop(stderr().write_all(text.as_bytes())),
+    }
+}
+
+/// Waits until what was logged and said is on stderr, or for 2 s.
+pub fn flush() {
+    if let Some(lines) = LINES.get() {
+        lines.flush(FLUSH);
+    }
+}
+
+/// Calls [`flush`] at the end of its scope, be that a panic.
+pub struct FlushAtEnd;
+
+impl Drop for FlushAtEnd {
+    fn drop(&mut self) {
+        flush();
+    }
+}
+
+/// How it is logged that lines were lost, as a line of its own: it does not wait behind others.
+fn notice(log: &Log, terminal: bool) -> anyhow::Result<impl Fn(u64) -> Vec<u8> + Send + use<>> {
+    let line = Arc::new(Mutex::new(Vec::new()));
+    let written = line.clone();
+    let log = Dispatch::new(subscriber(log, terminal, move || Shared(written.clone()))?);
+    Ok(move |lines| {
+        dispatcher::with_default(&log, || {
+            tracing::warn!(
+                event = events::LOG_LINES_LOST,
+                lines,
+                "Lines of the log were lost, for stderr took none; it is back"
+            );
+        });
+        std::mem::take(&mut *line.lock().unwrap_or_else(PoisonError::into_inner))
+    })
+}
+
+/// What a panic says, as the standard library words it.
+fn told(panic: &PanicHookInfo<'_>) -> String {
+    let thread = thread::current();
+    let mut text = format!("thread '{}' {panic}\n", thread.name().unwrap_or("<unnamed>"));
+    let backtrace = Backtrace::capture();
+    if backtrace.status() == BacktraceStatus::Captured {
+        text.push_str(&format!("stack backtrace:\n{backtrace}\n"));
+    }
+    text
 }
 
 /// The subscriber that writes to `writer`, which is or is not a `terminal`.
@@ -27,7 +109,8 @@ where
 {
     let filter = EnvFilter::try_new(log.filter.as_str())
         .with_context(|| format!("log.filter = {:?} is no filter", log.filter.as_str()))?;
-    let lines = fmt().with_env_filter(filter).with_writer(writer);
+    // Not where in the code a line comes from: `event` says what it is, and modules are renamed.
+    let lines = fmt().with_env_filter(filter).with_writer(writer).with_target(false);
     let pretty = match log.format {
         LogFormat::Pretty => true,
         LogFormat::Json => false,
@@ -36,46 +119,44 @@ where
     // https://no-color.org: any text but an empty one.
     let color = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     Ok(if pretty {
-        Box::new(lines.with_ansi(color).with_target(false).finish())
+        Box::new(lines.with_ansi(color).finish())
     } else {
         Box::new(lines.json().flatten_event(true).with_span_list(false).finish())
     })
 }
 
+/// Keeps what is written.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// What a test saw in the log.
 #[cfg(test)]
 pub mod capture {
-    use std::io::{Result, Write};
-    use std::sync::{Arc, Mutex, PoisonError};
-
     use tracing::subscriber::DefaultGuard;
 
     use super::*;
 
     /// Collects the lines of this thread for as long as it lives.
     pub struct Capture {
-        lines: Lines,
+        lines: Shared,
         _guard: DefaultGuard,
-    }
-
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> Result<usize> {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
-        }
-
-        fn flush(&mut self) -> Result<()> {
-            Ok(())
-        }
     }
 
     /// Starts to collect, as JSON, what `filter` lets through.
     pub fn start(filter: &str) -> Capture {
         let filter = filter.parse().expect("a filter");
         let log = Log { format: LogFormat::Json, filter };
-        let lines = Lines::default();
+        let lines = Shared::default();
         let writer = lines.clone();
         let subscriber = subscriber(&log, false, move || writer.clone()).expect("a subscriber");
         Capture { lines, _guard: tracing::subscriber::set_default(subscriber) }
@@ -109,6 +190,8 @@ mod tests {
         tracing::debug!("not at this level");
         let lines = log.lines();
         assert_eq!(lines.len(), 1);
+        let keys: Vec<&String> = lines[0].as_object().expect("an object").keys().collect();
+        assert_eq!(keys, ["event", "files_ended", "level", "message", "table", "timestamp"]);
         assert_eq!(lines[0]["event"], "drop_committed");
         assert_eq!(lines[0]["table"], "raw");
         assert_eq!(lines[0]["files_ended"], 7);

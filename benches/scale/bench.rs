@@ -8,8 +8,8 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
 use tailrace::catalog::connect::{Database, close};
 use tailrace::catalog::session::Patience;
 use tailrace::catalog::tables::{TableIdentity, find_table};
-use tailrace::demo::lake::Lake;
-use tailrace::demo::server::{PrivateServer, ServerOptions};
+use tailrace_kit::lake::Lake;
+use tailrace_kit::server::{PrivateServer, ServerOptions};
 
 use super::fixture;
 use super::scale::{Fixture, Scale};

@@ -8,8 +8,8 @@
 
 use anyhow::Result;
 use sqlx::AssertSqlSafe;
-use tailrace::demo::lake::{CatalogOptions, Column, Field, Lake};
 use tailrace::installation::migrate;
+use tailrace_kit::lake::{CatalogOptions, Column, Field, Lake};
 
 use super::bench::Db;
 

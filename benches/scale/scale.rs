@@ -1,6 +1,6 @@
 //! How large everything is: the fixtures, in full and small enough to prove the benchmark itself.
 
-use tailrace::demo::lake::{Column, Field};
+use tailrace_kit::lake::{Column, Field};
 
 use super::fixture::{DAY_COLUMN, TableOf};
 

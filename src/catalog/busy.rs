@@ -1,4 +1,4 @@
-//! Rows that somebody else has locked.
+//! Rows and tables that somebody else has locked.
 
 use sqlx::{Execute, Executor};
 
@@ -62,4 +62,27 @@ async fn run_or_prepare(
         return Ok(Vec::new());
     }
     statement.fetch_all(connection).await
+}
+
+/// A table of ours or of the catalog that another session has locked against writers, or waits to: DDL
+/// that waits for a long reader holds up all who come after it, and an index that is being made lets nobody
+/// write. One that has the lock comes first. `None` where there is none any more.
+pub async fn locked_table(connection: &mut Session) -> sqlx::Result<Option<String>> {
+    sqlx::query_scalar!(
+        r#"select case n.nspname when 'tailrace' then 'tailrace.'::text else '' end
+                  || c.relname::text as "name!"
+           from pg_catalog.pg_locks l
+           join pg_catalog.pg_class c on c.oid = l.relation
+           join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+           join pg_catalog.pg_database d on d.oid = l.database
+           where d.datname = pg_catalog.current_database() and l.locktype = 'relation'
+             and l.mode in ('AccessExclusiveLock', 'ExclusiveLock', 'ShareRowExclusiveLock', 'ShareLock')
+             and l.pid <> pg_catalog.pg_backend_pid()
+             and (n.nspname = 'tailrace'
+                  or n.oid = (select h.relnamespace from pg_catalog.pg_class h
+                              where h.oid = pg_catalog.to_regclass('hog_catalog')::oid))
+           order by l.granted desc, 1 limit 1"#
+    )
+    .fetch_optional(connection)
+    .await
 }

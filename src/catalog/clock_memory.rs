@@ -133,11 +133,6 @@ pub async fn all_remembered(connection: &mut Session) -> sqlx::Result<Vec<(i64, 
     Ok(rows(connection, None).await?.into_iter().map(|row| (row.catalog_id, row.into())).collect())
 }
 
-/// The present epoch of a catalog.
-pub async fn clock_epoch(connection: &mut Session, catalog_id: i64) -> sqlx::Result<Epoch> {
-    Ok(remembered(connection, catalog_id).await?.epoch)
-}
-
 /// Notes that a pass was accepted; the epoch that it is in. What was accepted by a person for one pass
 /// is used up if that was what let it through.
 pub async fn note_accepted(

@@ -22,15 +22,45 @@ fn key(class: i64, catalog_id: i64) -> i64 {
     (class << 32) | (catalog_id & 0xffff_ffff)
 }
 
+/// What the server bounds once it has granted the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HoldBounds {
+    /// `drop.row_lock_timeout`: no lock of a row or a table is waited for longer.
+    pub row_lock_ms: i64,
+    /// `drop.max_hold`: no statement runs longer, nor for much longer the rest of the transaction where the
+    /// server can bound that (from Postgres 17 on; SQLSTATE 25P04 then, and the session is over).
+    pub hold_ms: i64,
+}
+
+/// What the server grants a transaction beyond `hold_ms`. Statements that are too long are cancelled by
+/// then, which costs no session and no lease; this is for a client from which nothing more is heard.
+const BEYOND_HOLD_MS: i64 = 500;
+
 /// Takes the commit lock until the transaction ends; waits as long as the transaction's
-/// `lock_timeout` allows (SQLSTATE 55P03 then).
+/// `lock_timeout` allows (SQLSTATE 55P03 then). From the grant on the bounds hold: the results of a
+/// row are worked out from left to right, so they are set when the lock is there, and a wait that has
+/// begun keeps the limit with which it began. So does a transaction: the limit that it may have got at its
+/// beginning, from the database or the role, is taken off first.
 ///
 /// A statement of its own, so that no snapshot is taken before the wait: whoever reads after
 /// it under READ COMMITTED sees all that was committed before the lock was granted.
-pub async fn acquire(connection: &mut Session, catalog_id: i64) -> sqlx::Result<()> {
+pub async fn acquire(
+    connection: &mut Session,
+    catalog_id: i64,
+    bounds: HoldBounds,
+) -> sqlx::Result<()> {
     sqlx::query!(
-        r#"select pg_catalog.pg_advisory_xact_lock($1) as "locked!: ()""#,
-        commit_key(catalog_id)
+        r#"select pg_catalog.pg_advisory_xact_lock($1) as "locked!: ()",
+                  pg_catalog.set_config('lock_timeout', $2::bigint::text, true) as "row_lock",
+                  pg_catalog.set_config('statement_timeout', $3::bigint::text, true) as "statement",
+                  case when pg_catalog.current_setting('server_version_num')::int >= 170000
+                       then pg_catalog.set_config('transaction_timeout', '0', true)
+                            || pg_catalog.set_config('transaction_timeout', $4::bigint::text, true)
+                  end as "transaction""#,
+        commit_key(catalog_id),
+        bounds.row_lock_ms,
+        bounds.hold_ms,
+        bounds.hold_ms.saturating_add(BEYOND_HOLD_MS).min(i32::MAX.into())
     )
     .fetch_one(connection)
     .await?;

@@ -7,7 +7,8 @@ use sqlx::postgres::PgDatabaseError;
 pub enum Failure {
     /// 55P03: a lock was not had in time, or at once where NOWAIT was asked.
     LockNotAvailable,
-    /// 57014: the statement ran into `statement_timeout`, or was cancelled by an operator.
+    /// 57014: the statement ran into `statement_timeout`, or was cancelled by an operator. 25P04: the
+    /// transaction ran into `transaction_timeout`; then the session is over too.
     StatementCancelled,
     /// 40P01 or 40001: the server chose us as the victim; the same work may be tried again.
     TryAgain,
@@ -50,7 +51,7 @@ impl Failure {
     fn of_sqlstate(code: &str) -> Self {
         match code {
             "55P03" => Self::LockNotAvailable,
-            "57014" => Self::StatementCancelled,
+            "57014" | "25P04" => Self::StatementCancelled,
             "40P01" | "40001" => Self::TryAgain,
             "3F000" | "42P01" | "42703" => Self::MissingObject,
             "42501" => Self::NotPermitted,
@@ -64,6 +65,25 @@ impl Failure {
             _ => Self::Other,
         }
     }
+}
+
+/// Whether a lock that was not had ([`Failure::LockNotAvailable`]) was waited for, and for none of a row:
+/// then it was a table's. Of a row's the server says first where it is, and of others at most in which
+/// function; NOWAIT waits for nothing, and is refused elsewhere than a wait that ran out.
+pub fn is_wait_for_table(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(database) = error else { return false };
+    database.try_downcast_ref::<PgDatabaseError>().is_some_and(|error| {
+        let first = error.r#where().and_then(|context| context.lines().next());
+        error.routine() == Some("ProcessInterrupts") && !first.is_some_and(names_a_row)
+    })
+}
+
+/// Whether words have the place of a row in them, as in `tuple (0,12) in relation`; all else is translated.
+fn names_a_row(words: &str) -> bool {
+    let places = words.split('(').skip(1).filter_map(|rest| rest.split_once(')'));
+    places
+        .filter_map(|(place, _)| place.split_once(','))
+        .any(|(page, item)| page.parse::<u32>().is_ok() && item.parse::<u16>().is_ok())
 }
 
 /// Whether an error comes from a database that could not be reached, or was lost on the way.
@@ -164,6 +184,20 @@ mod tests {
         assert_eq!(bounded("a\r\n\tb\u{1b}[31m\u{0}\u{9b}c\u{85}d"), "a b[31mc d");
         assert_eq!(bounded(&"\u{fc}".repeat(PART)), "\u{fc}".repeat(PART));
         assert_eq!(bounded(&"\u{fc}".repeat(PART + 1)), format!("{}...", "\u{fc}".repeat(PART)));
+    }
+
+    #[test]
+    fn a_row_is_known_by_its_place() {
+        for (words, expected) in [
+            ("while updating tuple (0,1) in relation \"hog_data_file\"", true),
+            ("beim Sperren von Tupel (4294967295,291) in Relation \u{bb}hog_catalog\u{ab}", true),
+            ("PL/pgSQL function tailrace.latest_row(bigint,boolean) line 3 at RETURN", false),
+            ("SQL statement \"select f(1)\"", false),
+            ("(0,", false),
+            ("", false),
+        ] {
+            assert_eq!(names_a_row(words), expected, "{words}");
+        }
     }
 
     #[test]

@@ -42,11 +42,9 @@ pub struct ReceiptRow {
     pub is_undone: bool,
 }
 
-/// A receipt to be written.
+/// What a receipt tells of its request.
 #[derive(Debug, Clone, Copy)]
 pub struct NewReceipt<'a> {
-    /// The catalog.
-    pub catalog_id: i64,
     /// The request's key.
     pub idempotency_key: Uuid,
     /// What the request said, hashed.
@@ -55,9 +53,16 @@ pub struct NewReceipt<'a> {
     pub default_spec_id: Option<i64>,
     /// The requested tuples in order; `None` for a truncate.
     pub request: Option<&'a [RequestedTuple]>,
+}
+
+/// What a receipt tells of what came of its request.
+#[derive(Debug, Clone, Copy)]
+pub struct CameOfIt {
+    /// The catalog.
+    pub catalog_id: i64,
     /// The head under the lock, which is the answer where nothing matched.
     pub head: i64,
-    /// The schema version under the lock.
+    /// The schema version after it.
     pub schema_version: i64,
     /// The drop that was written in the same transaction, if anything matched.
     pub drop_id: Option<Uuid>,
@@ -126,28 +131,30 @@ async fn is_undone(
 /// Writes a receipt, in the transaction of its drop and under the commit lock. What the drop gave
 /// is taken from its history row by the database: however many tuples, nothing large passes
 /// through the client while it holds the lock.
-pub async fn write(connection: &mut Session, new: &NewReceipt<'_>) -> sqlx::Result<()> {
-    write_or_prepare(connection, new, false).await
+pub async fn write(
+    connection: &mut Session,
+    new: &NewReceipt<'_>,
+    came_of_it: CameOfIt,
+) -> sqlx::Result<()> {
+    write_or_prepare(connection, new, came_of_it, false).await
 }
 
 /// Has the server parse the statement of [`write()`], as [`super::tail::prepare_write`] does.
 pub async fn prepare_write(connection: &mut Session) -> sqlx::Result<()> {
     let nothing = NewReceipt {
-        catalog_id: 0,
         idempotency_key: Uuid::nil(),
         fingerprint: &[],
         default_spec_id: None,
         request: None,
-        head: 0,
-        schema_version: 0,
-        drop_id: None,
     };
-    write_or_prepare(connection, &nothing, true).await
+    let nowhere = CameOfIt { catalog_id: 0, head: 0, schema_version: 0, drop_id: None };
+    write_or_prepare(connection, &nothing, nowhere, true).await
 }
 
 async fn write_or_prepare(
     connection: &mut Session,
     new: &NewReceipt<'_>,
+    came_of_it: CameOfIt,
     only_prepare: bool,
 ) -> sqlx::Result<()> {
     let statement = sqlx::query!(
@@ -160,14 +167,14 @@ async fn write_or_prepare(
                   h.drop_id
            from (select) as always
            left join tailrace.drop_history h on h.drop_id = $8"#,
-        new.catalog_id,
+        came_of_it.catalog_id,
         new.idempotency_key,
         new.fingerprint,
         new.default_spec_id,
         new.request.map(Json) as _,
-        new.head,
-        new.schema_version,
-        new.drop_id
+        came_of_it.head,
+        came_of_it.schema_version,
+        came_of_it.drop_id
     );
     if only_prepare {
         connection.prepare(statement.sql()).await?;

@@ -51,6 +51,8 @@ struct State {
     limit: Duration,
     /// A wait goes on, or one was given up.
     is_waiting: bool,
+    /// A transaction is open.
+    is_in_transaction: bool,
     /// A transaction was begun and dropped without an end.
     is_left_open: bool,
 }
@@ -89,7 +91,13 @@ impl Session {
         let limit = patience.statement + patience.slack;
         Session {
             connection,
-            state: State { patience, limit, is_waiting: false, is_left_open: false },
+            state: State {
+                patience,
+                limit,
+                is_waiting: false,
+                is_in_transaction: false,
+                is_left_open: false,
+            },
         }
     }
 
@@ -103,8 +111,13 @@ impl Session {
     /// back before the next statement where it is dropped without an end.
     ///
     /// # Errors
-    /// As the driver reports them. The session must not be in a transaction.
+    /// As the driver reports them; and where a transaction is open: the end of one within it would be
+    /// its own end.
     pub async fn begin_with(&mut self, begin: impl SqlSafeStr) -> sqlx::Result<Transaction<'_>> {
+        if self.state.is_in_transaction {
+            return Err(sqlx::Error::InvalidSavePointStatement);
+        }
+        self.state.is_in_transaction = true;
         // From before the statement, for where it fails half way something may be open.
         let limit_before = self.state.limit;
         let mut transaction = Transaction { session: self, limit_before, is_open: true };
@@ -178,6 +191,7 @@ impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         let state = &mut self.session.state;
         state.limit = self.limit_before;
+        state.is_in_transaction = false;
         state.is_left_open |= self.is_open;
     }
 }

@@ -4,75 +4,10 @@
 use sqlx::{Execute, Executor};
 use uuid::Uuid;
 
-use super::discovery::{Counts, TupleOfSpec, wanted};
-pub use super::history::{HistoryRow, history};
+use super::discovery::{Counts, wanted};
+use super::drop_write::{DropWrite, LateBound};
+use super::restore::Outset;
 use super::session::Session;
-use super::vectors::PlannedVector;
-use crate::instant::UtcInstant;
-use crate::window::evidence::BoundUnits;
-
-/// What a commit is to end.
-#[derive(Debug, Clone)]
-pub struct DropWrite<'a> {
-    /// The catalog.
-    pub catalog_id: i64,
-    /// The table.
-    pub table_id: i64,
-    /// Its incarnation, for our history.
-    pub table_uuid: Uuid,
-    /// The tuples; results refer to them by index.
-    pub tuples: &'a [TupleOfSpec],
-    /// The files that planning found: (file id, index into `tuples`).
-    pub planned: &'a [(i64, i32)],
-    /// Files with ids from here on are looked for again, under the lock: it is the id counter
-    /// that was read before planning. `None` looks for no others.
-    pub late_from: Option<i64>,
-    /// Indexes into `tuples`: of these no late file is ended.
-    pub without_late: &'a [i32],
-    /// What the column statistics of late files may say at the most.
-    pub late_bound: Option<LateBound>,
-    /// Planned files with ids from here on were met after their tuples were examined: they are asked
-    /// for `late_bound` too.
-    pub examined_below: i64,
-    /// The live vectors that planning found on the planned files.
-    pub vectors: &'a [PlannedVector],
-    /// Vectors with ids from here on are looked for again, under the lock: it is the id counter
-    /// that was read before `vectors` were looked for.
-    pub vectors_from: i64,
-    /// The snapshot's author.
-    pub author: &'a str,
-    /// The snapshot's message.
-    pub message: &'a str,
-    /// All live files of the table, of every spec and of none, go; `tuples` is empty then, and so
-    /// is `planned`.
-    pub whole_table: bool,
-    /// Publishes, as the server's truncate does, `table_altered` beside `table_deleted_from`, and
-    /// bumps `schema_version`: consumers of the server's own feed are told to reconcile, and every
-    /// append that was prepared before conflicts once.
-    pub fence: bool,
-    /// Finds the row of our history again when the answer to COMMIT is lost.
-    pub drop_id: Uuid,
-    /// The policy's revision, for our history.
-    pub policy_revision: Option<i64>,
-}
-
-/// A late file stays if a row at its upper bound of a column may lie after a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LateBound {
-    /// The column.
-    pub field_id: i64,
-    /// How its bounds are read.
-    pub units: BoundUnits,
-    /// The time.
-    pub cutoff: UtcInstant,
-}
-
-impl LateBound {
-    fn cutoff_micros(self) -> i64 {
-        let micros = self.cutoff.nanos().div_euclid(1_000);
-        i64::try_from(micros).unwrap_or(if micros < 0 { i64::MIN } else { i64::MAX })
-    }
-}
 
 /// What the statement wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,10 +32,10 @@ pub struct Written {
 /// `lock_timeout` (SQLSTATE 55P03 then), its newest version is re-read, and ended.
 ///
 /// The candidates are the planned files, which cannot have changed their tuple, and the files of the
-/// same tuples that came after planning: these all have ids from `late_from` on, so the primary key
-/// finds them whatever the size of the table. A late file that nobody has examined is ended only as
+/// same tuples that came after planning: these all have ids from the outset's counter on, so the primary
+/// key finds them whatever the size of the table. A late file that nobody has examined is ended only as
 /// far as `without_late` and `late_bound` say. With vectors it is the same: their ids come from the
-/// same counter, a planned file has the planned vector or one with an id from `vectors_from` on, and
+/// same counter, a planned file has the planned vector or one with an id from it on, and
 /// no file is asked for its vector under the lock but a late one.
 ///
 /// The planned files are not read before they are written. That the snapshot is made only if
@@ -128,25 +63,8 @@ pub async fn write_drop(
 /// Has the server parse the statement of [`write_drop`], so that the first write of a session is
 /// one round trip under the lock and not two. Asks for nothing where that was done before.
 pub async fn prepare_write(connection: &mut Session) -> sqlx::Result<()> {
-    let nothing = DropWrite {
-        catalog_id: 0,
-        table_id: 0,
-        table_uuid: Uuid::nil(),
-        tuples: &[],
-        planned: &[],
-        late_from: None,
-        vectors: &[],
-        vectors_from: 0,
-        without_late: &[],
-        late_bound: None,
-        examined_below: 0,
-        author: "",
-        message: "",
-        whole_table: false,
-        fence: false,
-        drop_id: Uuid::nil(),
-        policy_revision: None,
-    };
+    let outset = Outset { counter: 0, head: None };
+    let nothing = DropWrite::of_nothing((0, 0, Uuid::nil()), outset);
     run_or_prepare(connection, &nothing, true).await.map(|_| ())
 }
 
@@ -155,7 +73,8 @@ async fn run_or_prepare(
     write: &DropWrite<'_>,
     only_prepare: bool,
 ) -> sqlx::Result<Option<Written>> {
-    let (ids, tuple_numbers) = in_order(write.planned);
+    let (ids, tuple_numbers): (Vec<i64>, Vec<i32>) = write.files.iter().copied().unzip();
+    let late_from = if write.is_piece { i64::MAX } else { write.outset.counter };
     let vector_ids: Vec<i64> = write.vectors.iter().map(|vector| vector.delete_file_id).collect();
     let vector_files: Vec<i64> = write.vectors.iter().map(|vector| vector.data_file_id).collect();
     let vector_tuples: Vec<i32> = write.vectors.iter().map(|vector| vector.tuple_no).collect();
@@ -336,8 +255,8 @@ async fn run_or_prepare(
         write.table_id,
         &ids,
         &tuple_numbers,
-        wanted(write.tuples) as _,
-        write.late_from.unwrap_or(i64::MAX),
+        wanted(&write.tuples) as _,
+        late_from,
         write.author,
         write.message,
         write.drop_id,
@@ -348,8 +267,8 @@ async fn run_or_prepare(
         &vector_ids,
         &vector_files,
         &vector_tuples,
-        write.vectors_from,
-        write.without_late,
+        write.outset.counter,
+        &write.without_late,
         write.late_bound.map(|bound| bound.field_id),
         write.late_bound.is_some_and(|bound| bound.units.micros),
         write.late_bound.is_some_and(|bound| bound.units.nanos),
@@ -372,14 +291,4 @@ async fn run_or_prepare(
         },
         kept: row.kept,
     }))
-}
-
-/// The lists that a statement takes, by ascending file id: it looks files up in them by halving.
-fn in_order(planned: &[(i64, i32)]) -> (Vec<i64>, Vec<i32>) {
-    if planned.is_sorted() {
-        return planned.iter().copied().unzip();
-    }
-    let mut planned = planned.to_vec();
-    planned.sort_unstable();
-    planned.into_iter().unzip()
 }

@@ -1,10 +1,11 @@
 //! `tailrace clock accept`: passes refuse the database's clock, and a person knows better.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::Write;
 
 use anyhow::Context;
 use serde::Serialize;
 
+use super::drop::{can_ask, confirmed};
 use super::policy::session_user;
 use super::{DONE, FAILED, Output, USAGE, database};
 use crate::catalog::clock_memory::accept;
@@ -17,6 +18,7 @@ use crate::events;
 use crate::instant::UtcInstant;
 use crate::sweep::Settings;
 use crate::sweep::clocks::{Outlook, outlook, read_clock};
+use crate::telemetry::say;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum ClockCommand {
@@ -106,13 +108,13 @@ async fn accept_or_ask(
     };
     let is_anything = answer.refusal.is_some() || answer.newest_snapshot_time.is_some();
     if is_anything && !args.yes {
-        eprint!("{}", text(&answer));
-        if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-            eprintln!("tailrace: there is no terminal to ask on: say --yes");
+        say(&text(&answer));
+        if !can_ask() {
+            say("tailrace: there is no terminal to ask on: say --yes\n");
             return Ok(USAGE);
         }
-        if !confirmed()? {
-            eprintln!("tailrace: nothing was accepted");
+        if !confirmed("Let the next pass act by the database's clock?")? {
+            say("tailrace: nothing was accepted\n");
             return Ok(FAILED);
         }
     }
@@ -137,14 +139,6 @@ async fn accept_or_ask(
 fn refusal(seen: &Outlook) -> Option<String> {
     let here = seen.refusal.as_ref().map(ToString::to_string);
     seen.known.refusal.clone().or(here)
-}
-
-fn confirmed() -> anyhow::Result<bool> {
-    eprint!("Let the next pass act by the database's clock? [y/N] ");
-    std::io::stderr().flush()?;
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn tell(answer: &Answer<'_>, clock: &Reading) {

@@ -17,6 +17,7 @@ use crate::catalog::tables::find_table;
 use crate::config::Config;
 use crate::explicit::call::{DropAnswer, DropBody, PartitionItem, TableRef};
 use crate::explicit::{Bounds, drop_partitions};
+use crate::telemetry::{self, say};
 
 #[derive(Debug, clap::Args)]
 pub struct DropArgs {
@@ -68,8 +69,8 @@ pub struct DropArgs {
 pub async fn run(config: &Config, args: &DropArgs) -> anyhow::Result<u8> {
     let asks = !args.yes && !args.dry_run;
     if asks && !can_ask() {
-        eprintln!(
-            "tailrace: there is no terminal to ask on: say --yes, or --dry-run to see what would go"
+        say(
+            "tailrace: there is no terminal to ask on: say --yes, or --dry-run to see what would go\n",
         );
         return Ok(USAGE);
     }
@@ -105,15 +106,16 @@ async fn drop_or_ask(
     let author = policy::session_user();
     let bounds = Bounds::from_config(config);
     if !args.dry_run {
-        eprintln!("idempotency key {}: repeat with it if this is cut off", body.idempotency_key);
+        let key = body.idempotency_key;
+        say(&format!("idempotency key {key}: repeat with it if this is cut off\n"));
     }
     if asks {
         let dry = DropBody { dry_run: true, ..body.clone() };
         let found = drop_partitions(connection, &target, &dry, &author, &bounds).await?;
         // Nothing is open or locked while somebody reads this.
-        eprint!("{}", text(&found, "would go"));
+        say(&text(&found, "would go"));
         if !confirmed("Drop them?")? {
-            eprintln!("tailrace: nothing was dropped");
+            say("tailrace: nothing was dropped\n");
             return Ok(FAILED);
         }
     }
@@ -127,9 +129,9 @@ async fn drop_or_ask(
         Output::Text => write!(out, "{}", text(&answer, headline(&answer, args.dry_run)))?,
     }
     if answer.undone {
-        eprintln!(
+        say(
             "tailrace: the catalog was restored to a time before this drop, and its data may be live \
-             again: drop it with a fresh idempotency key"
+             again: drop it with a fresh idempotency key\n",
         );
         return Ok(FAILED);
     }
@@ -181,8 +183,8 @@ pub(super) fn can_ask() -> bool {
 
 /// Asks, and says whether the answer is yes.
 pub(super) fn confirmed(question: &str) -> anyhow::Result<bool> {
-    eprint!("{question} [y/N] ");
-    std::io::stderr().flush()?;
+    say(&format!("{question} [y/N] "));
+    telemetry::flush();
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))

@@ -7,6 +7,7 @@ use chrono::Utc;
 use super::{DONE, FAILED};
 use crate::config::Config;
 use crate::health::check;
+use crate::telemetry::say;
 
 pub fn run(config: &Config) -> anyhow::Result<u8> {
     match check(&config.health_file(), config.health.max_age.get(), Utc::now()) {
@@ -15,7 +16,7 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
             Ok(DONE)
         }
         Err(unhealthy) => {
-            eprintln!("tailrace: {unhealthy}");
+            say(&format!("tailrace: {unhealthy}\n"));
             Ok(FAILED)
         }
     }

@@ -7,15 +7,18 @@ mod doctor;
 mod drop;
 mod health;
 mod migrate;
-pub(crate) mod plan;
+mod plan;
 mod policy;
 mod progress;
 mod run;
 mod spec;
-pub(crate) mod sweep;
-pub(crate) mod text;
+mod sweep;
+pub mod text;
 mod trace;
 mod verify;
+
+pub use plan::text as plan_text;
+pub use sweep::text as sweep_text;
 
 use std::io;
 use std::path::PathBuf;
@@ -30,7 +33,7 @@ use crate::config::{Config, LoadOptions};
 use crate::policy::field::FieldError;
 use crate::policy::keep::KeepError;
 use crate::sweep::Scope;
-use crate::telemetry;
+use crate::telemetry::{self, say};
 
 /// The work is done.
 const DONE: u8 = 0;
@@ -93,15 +96,6 @@ enum Command {
     Health,
     /// Print the configuration in force, secrets masked.
     Config,
-    /// Show all of it on a lake of its own: a private throwaway Postgres, tables, policies, a pass.
-    Demo(DemoArgs),
-}
-
-#[derive(Debug, clap::Args)]
-struct DemoArgs {
-    /// Leave the lake running at the end, and say how to connect and what to try.
-    #[arg(long)]
-    keep: bool,
 }
 
 /// How a result is shown.
@@ -158,30 +152,28 @@ fn table_name(text: &str) -> Result<TableName, String> {
 
 /// Runs a command line to its exit code.
 pub async fn run(cli: Cli) -> ExitCode {
-    if let Command::Demo(args) = &cli.command {
-        return finish(crate::demo::show::run(args.keep).await.map(|()| DONE));
-    }
+    let _flush = telemetry::FlushAtEnd;
     let config = match Config::load(&LoadOptions::from_process(cli.config)) {
         Ok(config) => config,
         Err(error) => {
-            eprintln!("tailrace: {error}");
+            say(&format!("tailrace: {error}\n"));
             return ExitCode::from(USAGE);
         }
     };
     if let Err(error) = telemetry::init(&config.log) {
-        eprintln!("tailrace: {}", in_words(&error));
+        say(&format!("tailrace: {}\n", in_words(&error)));
         return ExitCode::from(FAILED);
     }
     let needs_database = !matches!(cli.command, Command::Health | Command::Config);
     if needs_database && let Err(error) = config.connect_options() {
-        eprintln!("tailrace: {error}");
+        say(&format!("tailrace: {error}\n"));
         return ExitCode::from(USAGE);
     }
     finish(match cli.command {
         Command::Run => match run::tokens(&config) {
             Ok(tokens) => run::run(config, tokens).await,
             Err(error) => {
-                eprintln!("tailrace: {error}");
+                say(&format!("tailrace: {error}\n"));
                 return ExitCode::from(USAGE);
             }
         },
@@ -198,7 +190,6 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Migrate => migrate::run(&config).await,
         Command::Health => health::run(&config),
         Command::Config => config::run(&config),
-        Command::Demo(_) => Ok(DONE),
     })
 }
 
@@ -208,7 +199,7 @@ fn finish(result: anyhow::Result<u8>) -> ExitCode {
         // A reader that has seen enough (`| head`) is no failure.
         Err(error) if is_broken_pipe(&error) => ExitCode::from(DONE),
         Err(error) => {
-            eprintln!("tailrace: {}", in_words(&error));
+            say(&format!("tailrace: {}\n", in_words(&error)));
             ExitCode::from(if is_usage(&error) { USAGE } else { FAILED })
         }
     }

@@ -26,6 +26,7 @@ use crate::sweep::Settings;
 use crate::sweep::plan::plan_table;
 use crate::sweep::plan_report::TablePlanReport;
 use crate::sweep::planning::plan_of_property;
+use crate::telemetry::say;
 
 /// Who sets a policy waits no longer to be told what it drops.
 const TELLING: Duration = Duration::from_secs(60);
@@ -278,9 +279,7 @@ async fn unset(
             )?;
             write!(out, "{}", table_text(&TablePlanReport::of(&plan)))?;
             if !args.yes {
-                eprintln!(
-                    "tailrace: the stored policy stays; say --yes to let the property take over"
-                );
+                say("tailrace: the stored policy stays; say --yes to let the property take over\n");
                 return Ok(FAILED);
             }
         }

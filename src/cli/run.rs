@@ -20,7 +20,7 @@ use crate::metrics::Metrics;
 use crate::scheduler::PassEnd;
 use crate::shield::{self, Timer};
 use crate::sweep::report::{CatalogFailure, PassReport};
-use crate::sweep::{Pacing, Scope, Settings, run_paced_pass};
+use crate::sweep::{LostOnTheWay, Pacing, Scope, Settings, run_paced_pass};
 use crate::turn::Turn;
 
 pub async fn run(config: Config, tokens: Option<Tokens>) -> anyhow::Result<u8> {
@@ -189,13 +189,58 @@ fn end_of(result: anyhow::Result<PassReport>) -> PassEnd {
             Some(CatalogFailure { catalog, error, away }) => {
                 let error = anyhow::anyhow!("catalog {catalog}: {error}");
                 match away {
-                    true => return PassEnd::DatabaseAway { error },
+                    // It has told which catalogs there are.
+                    true => return PassEnd::DatabaseAway { error, answered: true },
                     false => error,
                 }
             }
         },
-        Err(error) if is_away(&error) => return PassEnd::DatabaseAway { error },
+        Err(error) if is_away(&error) => {
+            let answered = error.is::<LostOnTheWay>();
+            return PassEnd::DatabaseAway { error, answered };
+        }
         Err(error) => error,
     };
     PassEnd::Failed { error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(failed: &[(&str, bool)]) -> anyhow::Result<PassReport> {
+        let failed = failed.iter().map(|(catalog, away)| CatalogFailure {
+            catalog: (*catalog).to_owned(),
+            error: "no".to_owned(),
+            away: *away,
+        });
+        Ok(PassReport {
+            as_of: "2026-09-17T00:00:00Z".parse()?,
+            tables: Vec::new(),
+            skipped_catalogs: Vec::new(),
+            failed_catalogs: failed.collect(),
+        })
+    }
+
+    fn end(result: anyhow::Result<PassReport>) -> String {
+        match end_of(result) {
+            PassEnd::Done => "done".to_owned(),
+            PassEnd::DatabaseAway { error, answered } => format!("away, {answered}: {error:#}"),
+            PassEnd::Failed { error } => format!("failed: {error:#}"),
+        }
+    }
+
+    #[test]
+    fn a_database_is_away_by_what_it_said_and_when() {
+        let refused = || anyhow::Error::new(sqlx::Error::WorkerCrashed);
+        let words = refused().to_string();
+        assert_eq!(end(report(&[])), "done");
+        assert_eq!(end(report(&[("lake", false)])), "failed: catalog lake: no");
+        let away = report(&[("lake", false), ("pond", true)]);
+        assert_eq!(end(away), "away, true: catalog pond: no");
+        assert_eq!(end(Err(refused())), format!("away, false: {words}"));
+        let on_the_way = refused().context(LostOnTheWay);
+        assert_eq!(end(Err(on_the_way)), format!("away, true: {LostOnTheWay}: {words}"));
+        assert_eq!(end(Err(anyhow::anyhow!("no"))), "failed: no");
+    }
 }

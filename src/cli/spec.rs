@@ -20,6 +20,7 @@ use crate::specs::{
 use crate::sweep::Settings;
 use crate::sweep::planning::{Released, plan_of_trust};
 use crate::sweep::report::PartitionReport;
+use crate::telemetry::say;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum SpecCommand {
@@ -137,13 +138,13 @@ async fn trust_or_ask(
         write!(out, "{meaning}")?;
     } else {
         // Nothing is open or locked while somebody reads this.
-        eprint!("{meaning}");
+        say(&meaning);
         if !can_ask() {
-            eprintln!("tailrace: nothing was recorded; there is no terminal to ask on: say --yes");
+            say("tailrace: nothing was recorded; there is no terminal to ask on: say --yes\n");
             return Ok(USAGE);
         }
         if !confirmed("Trust it?")? {
-            eprintln!("tailrace: nothing was recorded");
+            say("tailrace: nothing was recorded\n");
             return Ok(FAILED);
         }
     }

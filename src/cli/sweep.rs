@@ -1,6 +1,7 @@
 //! `tailrace sweep`
 
 use std::io::Write;
+use std::sync::mpsc;
 
 use tokio_util::sync::CancellationToken;
 
@@ -8,6 +9,7 @@ use super::progress::spinner;
 use super::text::{bytes, counted};
 use super::{DONE, FAILED, Output, SOME_TABLES_FAILED, ScopeArgs, database};
 use crate::catalog::failure::one_line;
+use crate::catalog::tables::TableIdentity;
 use crate::config::Config;
 use crate::sweep::report::{PassReport, TableReport};
 use crate::sweep::{Progress, Settings, run_pass};
@@ -53,25 +55,47 @@ pub async fn run(config: &Config, args: &SweepArgs) -> anyhow::Result<u8> {
     })
 }
 
-/// Shows what the pass is at, on a terminal.
+/// Shows what the pass is at, on a terminal. A thread of its own draws: the pass does not wait for a
+/// terminal that stands still, for it may hold a commit lock.
 async fn with_progress<T>(
     stop: &CancellationToken,
     work: impl AsyncFnOnce(&(dyn Fn(Progress<'_>) + Send + Sync)) -> T,
 ) -> T {
     let bar = spinner("", ": {human_pos} files dropped");
-    let show = |progress: Progress<'_>| match progress {
-        Progress::Table(table) => {
-            let ending = if stop.is_cancelled() { " (ending)" } else { "" };
-            bar.set_message(format!(
-                "{} {}.{}{ending}",
-                table.catalog, table.namespace, table.table
-            ));
+    let (show, shown) = mpsc::channel::<Shown>();
+    let drawing = std::thread::spawn(move || {
+        for shown in shown {
+            match shown {
+                Shown::At(table) => bar.set_message(table),
+                Shown::Dropped(files) => bar.inc(files),
+            }
         }
-        Progress::Dropped { files, .. } => bar.inc(files.unsigned_abs()),
+        bar.finish_and_clear();
+    });
+    let tell = move |progress: Progress<'_>| {
+        let shown = match progress {
+            Progress::Table(table) => {
+                let ending = if stop.is_cancelled() { " (ending)" } else { "" };
+                let TableIdentity { catalog, namespace, table, .. } = table;
+                Shown::At(format!("{catalog} {namespace}.{table}{ending}"))
+            }
+            Progress::Dropped { files, .. } => Shown::Dropped(files.unsigned_abs()),
+        };
+        // Nobody draws any more: nothing to do about it.
+        let _ = show.send(shown);
     };
-    let result = work(&show).await;
-    bar.finish_and_clear();
+    let result = work(&tell).await;
+    drop(tell);
+    let _ = drawing.join();
     result
+}
+
+/// What is shown of a pass.
+enum Shown {
+    /// The table that it works on.
+    At(String),
+    /// So many files more.
+    Dropped(u64),
 }
 
 /// The report for people.

@@ -116,7 +116,7 @@ settings! {
         max_files_per_commit: Count<1, 1_000_000> = Default(8000),
         /// A larger tuple is a commit of its own up to this many files. At least
         /// max_files_per_commit.
-        max_files_per_tuple: Count<1, 1_000_000> = Default(50000),
+        max_files_per_tuple: Count<1, 1_000_000> = Default(20000),
         /// What happens to a tuple beyond that: "split" into several snapshots, or "skip".
         oversize: Oversize = Default("split"),
         /// The share of any minute for which passes may hold a catalog's commit lock: after a
@@ -141,15 +141,18 @@ settings! {
         /// waits for sweep.lock_timeout.)
         lock_timeout: Span<1, MINUTE> = Default("10s"),
         /// An explicit drop or truncate of more files than this is refused.
-        max_files: Count<1, 1_000_000> = Default(100000),
+        max_files: Count<1, 1_000_000> = Default(20000),
         /// How long the receipt of an explicit drop is kept: a retry with the same key gets
         /// the first answer again for so long.
         receipt_retention: Span<HOUR, { 365 * DAY }> = Default("7d"),
-        /// How long a drop waits for a row that somebody else has locked; its tuple is then
-        /// busy, and the others go on. At most max_hold.
+        /// How long a drop waits, while it holds the commit lock, for a row that somebody else has locked;
+        /// its tuple is then busy, and the others go on. Or for a table that DDL has locked: then it
+        /// tries again later. At most max_hold.
         row_lock_timeout: Span<1, { 30 * SECOND }> = Default("500ms"),
-        /// The longest that one statement under the commit lock may take.
-        max_hold: Span<10, MINUTE> = Default("10s"),
+        /// The longest that the commit lock may be held before COMMIT; what takes longer is rolled back.
+        /// The server raises an alarm at 5s. With cold pages 20000 files take about as long as the
+        /// default, so who raises max_files or sweep.max_files_per_tuple raises this too.
+        max_hold: Span<10, MINUTE> = Default("4s"),
     }
 
     /// Finding out what is expired.

@@ -7,8 +7,8 @@ use super::{Level, indexes, listed, roughly};
 use crate::catalog::clock::Behind;
 use crate::catalog::inventory::upkeep::{Churn, Drained};
 use crate::clock_guard::Reading;
-use crate::demo::lake::SCHEMA;
 use crate::instant::UtcInstant;
+use tailrace_kit::lake::SCHEMA;
 
 #[test]
 fn lengths_of_time_in_words() {

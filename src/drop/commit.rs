@@ -13,245 +13,233 @@
 //! - **If we die** anywhere before COMMIT, the server rolls back: by the broken connection, or by
 //!   `idle_in_transaction_session_timeout` where the client is only stopped. If we die at COMMIT,
 //!   the row of our history, written in the same transaction, tells which.
+//! - **Two requests with one key** meet at the commit lock: the second finds the first one's receipt
+//!   under it, before any other guard, and is answered from it. The receipt and the drop are one
+//!   transaction, so a client that was cut off at any moment learns by a retry what became of its request.
+//!
+//! # Where a pass, an explicit drop and a truncate differ
+//! All of them are one [`DropWrite`], committed by [`commit_once`] in somebody's name ([`Authority`]).
+//! Everything else is the same.
+//!
+//! | | pass | explicit drop | truncate |
+//! |---|---|---|---|
+//! | before any other guard | nothing | the key's receipt | the key's receipt, if it has a key |
+//! | guard of its own | the policy, whose rows stay locked | incarnation, `read_snapshot` | as an explicit drop |
+//! | a row that somebody has locked | its tuple is left out, the others go | refuses all | refuses all |
+//! | files that came after planning | what the late rule lets go; none in a piece | all | all |
+//! | size after the write | any | `drop.max_files` | `drop.max_files` |
+//! | which files | those of its tuples | those of its tuples | all of the table |
+//! | fence | as the policy says | as the request says | always |
+//! | last statement before COMMIT | the write | the receipt | the receipt, if it has a key |
 
-use uuid::Uuid;
-
-use super::hold::{HeldLock, Times, bounds};
-use super::plan::{Asked, Plan};
-use super::request::{Attempt, DropError, DropOutcome, DropRequest, Limits, Receipt, Refusal};
-use crate::catalog::busy::busy_tuples;
-use crate::catalog::discovery::{Counts, TupleOfSpec};
-use crate::catalog::failure::Failure;
-use crate::catalog::guard::{UnderLock, read_under_lock};
-use crate::catalog::history::{HistoryRow, history};
+use super::guard::{Authority, Refusal};
+use super::hold::{HeldLock, Times, millis};
+use super::request::{DropError, Limits};
+use crate::catalog::busy::{busy_tuples, locked_table};
+use crate::catalog::drop_write::DropWrite;
+use crate::catalog::failure::{Failure, is_wait_for_table};
+use crate::catalog::guard::{Question, look};
+use crate::catalog::receipts::{self, CameOfIt};
 use crate::catalog::session::Session;
-use crate::catalog::tail::{DropWrite, Written, write_drop};
+use crate::catalog::tables::TableIdentity;
+use crate::catalog::tail::{Written, write_drop};
 
-/// How often a drop that met a locked row looks which tuples are busy and goes on without them.
-const TRIES_PAST_BUSY_ROWS: usize = 3;
-
-/// Ends every live file of the tuples and its vector in one snapshot, or does nothing.
-///
-/// Takes the catalog's commit lock for the guards and the writes: waits at most
-/// `limits.lock_timeout` for it, then holds it for three round trips, four where rows were locked,
-/// whatever the number of tuples and files. The pages that it will write to have been read before.
-/// A tuple with a row that somebody else has locked is left out (`busy`); the others go. The session
-/// must not be in a transaction.
-pub async fn drop_tuples(
-    connection: &mut Session,
-    request: &DropRequest<'_>,
-    limits: &Limits,
-) -> Attempt {
-    attempt(connection, request, limits, true).await
-}
-
-/// As [`drop_tuples`], but reads no page for the sake of the write: only to measure what that is
-/// good for.
-pub async fn drop_tuples_unwarmed(
-    connection: &mut Session,
-    request: &DropRequest<'_>,
-    limits: &Limits,
-) -> Attempt {
-    attempt(connection, request, limits, false).await
-}
-
-async fn attempt(
-    connection: &mut Session,
-    request: &DropRequest<'_>,
-    limits: &Limits,
-    is_warmed: bool,
-) -> Attempt {
-    let mut times = Times::default();
-    let result = try_past_busy_rows(connection, request, limits, is_warmed, &mut times).await;
-    Attempt { result, lock_wait: times.wait, lock_hold: times.hold }
-}
-
-enum Tried {
-    Written(Written, Vec<i32>),
-    Nothing(Vec<i32>),
+/// What came of one try.
+#[derive(Debug)]
+pub enum Tried {
+    /// It was carried out, and committed where anything was written.
+    Done(Done),
+    /// It gave up, and wrote nothing.
     Refused(Refusal),
-    /// A row that the write needed was locked for longer than the row lock timeout.
-    RowsLocked,
 }
 
-async fn try_past_busy_rows(
-    connection: &mut Session,
-    request: &DropRequest<'_>,
-    limits: &Limits,
-    is_warmed: bool,
-    times: &mut Times,
-) -> Result<DropOutcome, DropError> {
-    for past_busy in 0..=TRIES_PAST_BUSY_ROWS {
-        let busy_first = past_busy > 0;
-        let Some(plan) = Plan::of_request(connection, request, busy_first).await? else {
-            return Ok(DropOutcome::Refused(Refusal::Gone));
-        };
-        if is_warmed {
-            plan.warm(connection, request.table.catalog_id).await?;
-        }
-        let drop_id = Uuid::new_v4();
-        match try_once(connection, request, limits, &plan, drop_id, busy_first, times).await? {
-            Tried::RowsLocked => {}
-            Tried::Refused(refusal) => return Ok(DropOutcome::Refused(refusal)),
-            Tried::Nothing(busy) => {
-                return Ok(DropOutcome::NothingMatches { busy: indexes(&busy) });
-            }
-            Tried::Written(written, busy) => {
-                let details = read_history(connection, drop_id, request.tuples).await;
-                return Ok(DropOutcome::Dropped(Receipt {
-                    snapshot_id: written.snapshot_id,
-                    counts: written.counts,
-                    per_tuple: details
-                        .unwrap_or_else(|| vec![Counts::default(); request.tuples.len()]),
-                    busy: indexes(&busy),
-                }));
-            }
-        }
-    }
-    // Rows were locked anew each time that we looked: all of these tuples wait for the next pass.
-    Ok(DropOutcome::NothingMatches { busy: (0..request.tuples.len()).collect() })
+/// A drop that was carried out.
+#[derive(Debug)]
+pub struct Done {
+    /// What was written; `None` where no live file matched, and there is no snapshot.
+    pub written: Option<Written>,
+    /// The head under the lock, before it.
+    pub head: i64,
+    /// The schema version after it.
+    pub schema_version: i64,
+    /// The indexes of the tuples that were left out because somebody else had locked a row.
+    pub busy: Vec<i32>,
 }
 
-async fn try_once(
-    connection: &mut Session,
-    request: &DropRequest<'_>,
+/// What became of the work under the lock.
+enum Worked {
+    Done(Done),
+    Refused(Refusal),
+    /// A lock of a row or of a table was not had in time.
+    LockTimeout(sqlx::Error),
+}
+
+/// Takes the commit lock, asks the guards, writes, and commits; or rolls back. Where `look_for_busy`,
+/// tuples of which somebody has locked a row are left out.
+pub async fn commit_once(
+    session: &mut Session,
+    table: &TableIdentity,
+    drop: DropWrite<'_>,
+    authority: Authority<'_>,
     limits: &Limits,
-    plan: &Plan,
-    drop_id: Uuid,
-    busy_first: bool,
+    look_for_busy: bool,
     times: &mut Times,
 ) -> Result<Tried, DropError> {
-    let held = HeldLock::take(connection, request.table.catalog_id, limits, times).await?;
-    let Some(mut held) = held else { return Ok(Tried::Refused(Refusal::LockNotHad)) };
-    match under_lock(held.connection(), request, limits, plan, drop_id, busy_first).await {
-        Ok(Tried::Written(written, busy)) => match held.commit(times).await {
-            Ok(()) => Ok(Tried::Written(written, busy)),
-            // A deferred constraint or trigger refused it: the server has answered.
-            Err(error) if Failure::of(&error) == Failure::Content => {
-                Err(DropError::Database(error))
-            }
-            Err(error) => Err(DropError::AnswerLost { drop_id, busy: indexes(&busy), error }),
-        },
-        other => {
+    let (catalog_id, drop_id) = (drop.catalog_id, drop.drop_id);
+    let Some(mut held) = HeldLock::take(session, catalog_id, limits, times).await? else {
+        return Ok(Tried::Refused(Refusal::LockNotHad));
+    };
+    let worked = under_lock(held.session(), table, drop, authority, limits, look_for_busy).await;
+    match worked {
+        // A COMMIT would wait for disk and replicas.
+        Ok(Worked::Done(done)) if done.written.is_none() && authority.receipt().is_none() => {
             held.release(times).await;
-            other
+            Ok(Tried::Done(done))
+        }
+        // The server bounds each statement; their sum, with what lies between them, only we do here.
+        Ok(Worked::Done(_)) if held.length() > limits.max_hold => {
+            held.release(times).await;
+            Err(DropError::HoldExceeded)
+        }
+        Ok(Worked::Done(done)) => match held.commit(times).await {
+            Ok(()) => Ok(Tried::Done(done)),
+            Err(error) if !is_refused(&error) => {
+                Err(DropError::AnswerLost { drop_id, busy: indexes(&done.busy), error })
+            }
+            Err(error) if Failure::of(&error) == Failure::StatementCancelled => {
+                Err(DropError::HoldExceeded)
+            }
+            Err(error) => Err(DropError::Database(error)),
+        },
+        Ok(Worked::Refused(refusal)) => {
+            held.release(times).await;
+            Ok(Tried::Refused(refusal))
+        }
+        Ok(Worked::LockTimeout(error)) => {
+            held.release(times).await;
+            Ok(Tried::Refused(whose_lock(session, &error).await))
+        }
+        Err(error) => {
+            held.release(times).await;
+            Err(error)
         }
     }
 }
 
 /// All that happens between grant and COMMIT: the guards in one round trip, then the write in
-/// another; after a first meeting with locked rows, one between them that finds out whose.
+/// another, then the receipt; after a first meeting with locked rows, one before the write that finds out
+/// whose.
 async fn under_lock(
-    connection: &mut Session,
-    request: &DropRequest<'_>,
+    session: &mut Session,
+    table: &TableIdentity,
+    mut drop: DropWrite<'_>,
+    authority: Authority<'_>,
     limits: &Limits,
-    plan: &Plan,
-    drop_id: Uuid,
-    busy_first: bool,
-) -> Result<Tried, DropError> {
-    let table = request.table;
-    let state = match read_under_lock(
-        connection,
-        table.catalog_id,
-        table.table_id,
-        plan.outset.head,
-        bounds(limits),
-    )
-    .await
-    {
-        Ok(state) => state,
-        // Only the policy rows are asked for NOWAIT: somebody is writing them.
-        Err(error) if Failure::of(&error) == Failure::LockNotAvailable => {
-            return Ok(Tried::Refused(Refusal::PolicyChanged));
+    look_for_busy: bool,
+) -> Result<Worked, DropError> {
+    let question = question(&drop, &authority, limits);
+    let state = match look(session, &question).await {
+        // Rows of policies alone are asked for NOWAIT: somebody is writing them.
+        Err(error)
+            if Failure::of(&error) == Failure::LockNotAvailable && !is_wait_for_table(&error) =>
+        {
+            return Ok(Worked::Refused(Refusal::PolicyChanged));
         }
-        Err(error) => return Err(hold_error(error)),
+        other => match in_time(other)? {
+            Ok(state) => state,
+            Err(late) => return Ok(late),
+        },
     };
-    if let Some(refusal) = refusal(request, state.as_ref()) {
-        return Ok(Tried::Refused(refusal));
-    }
+    let (head, schema_version) = match (authority.refuses(table, state.as_ref()), &state) {
+        (None, Some(state)) => (state.head, state.schema_version),
+        (refusal, _) => return Ok(Worked::Refused(refusal.unwrap_or(Refusal::Gone))),
+    };
     let mut busy = Vec::new();
-    if busy_first {
-        busy = busy_tuples(connection, table.catalog_id, table.table_id, &plan.files)
-            .await
-            .map_err(hold_error)?;
+    if look_for_busy {
+        let looked = busy_tuples(session, drop.catalog_id, drop.table_id, &drop.files).await;
+        match in_time(looked)? {
+            Ok(found) => busy = found,
+            Err(late) => return Ok(late),
+        }
+        if !busy.is_empty() {
+            drop = drop.without(&busy);
+        }
     }
-    let asked = Asked::without_busy(request, plan, &busy);
-    let write = DropWrite {
-        catalog_id: table.catalog_id,
-        table_id: table.table_id,
-        table_uuid: table.table_uuid,
-        tuples: &asked.tuples,
-        planned: &asked.files,
-        late_from: (!request.is_piece).then_some(plan.outset.counter),
-        without_late: &asked.without_late,
-        late_bound: request.late.and_then(|late| late.rule.bound()),
-        examined_below: request.found_below,
-        vectors: &asked.vectors,
-        vectors_from: plan.outset.counter,
-        author: request.author,
-        message: request.message,
-        fence: request.fence,
-        whole_table: false,
-        drop_id,
-        policy_revision: request.policy.as_ref().map(|policy| policy.revision),
+    let written = match in_time(write_drop(session, &drop).await)? {
+        Ok(Some(Written { kept, .. })) if kept > 0 => return Err(DropError::Kept(kept)),
+        Ok(written) => written,
+        Err(late) => return Ok(late),
     };
-    match write_drop(connection, &write).await {
-        Ok(Some(Written { kept, .. })) if kept > 0 => Err(DropError::Kept(kept)),
-        Ok(Some(written)) => Ok(Tried::Written(written, busy)),
-        Ok(None) => Ok(Tried::Nothing(busy)),
-        Err(error) if Failure::of(&error) == Failure::LockNotAvailable => Ok(Tried::RowsLocked),
-        Err(error) => Err(hold_error(error)),
+    if let Some(refusal) = authority.refuses_size(written.map_or(0, |it| it.counts.files)) {
+        return Ok(Worked::Refused(refusal));
+    }
+    let schema_version = written.map_or(schema_version, |written| written.schema_version);
+    if let Some(receipt) = authority.receipt() {
+        let (catalog_id, drop_id) = (drop.catalog_id, written.map(|_| drop.drop_id));
+        let came_of_it = CameOfIt { catalog_id, head, schema_version, drop_id };
+        if let Err(late) = in_time(receipts::write(session, receipt, came_of_it).await)? {
+            return Ok(late);
+        }
+    }
+    Ok(Worked::Done(Done { written, head, schema_version, busy }))
+}
+
+/// Whether the server has answered a COMMIT, and did not commit: a deferred constraint or trigger failed, or
+/// took too long. One that ends the session with its answer may have committed before.
+fn is_refused(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(database) = error else { return false };
+    let ends_session = Failure::of(error) == Failure::ConnectionLost
+        || database.code().as_deref() == Some("25P04");
+    !ends_session
+}
+
+/// What a drop asks under the lock, in this name.
+pub fn question<'a>(
+    drop: &'a DropWrite<'_>,
+    authority: &Authority<'_>,
+    limits: &Limits,
+) -> Question<'a> {
+    let about = Question {
+        catalog_id: drop.catalog_id,
+        table_id: drop.table_id,
+        head: drop.outset.head,
+        hold_ms: millis(limits.max_hold),
+        ..Question::NOTHING
+    };
+    match authority {
+        Authority::Policy(_) => Question { for_policy: true, ..about },
+        Authority::Operator(guard) => Question {
+            idempotency_key: guard.receipt.map(|receipt| receipt.idempotency_key),
+            read_snapshot: guard.read_snapshot,
+            tuples: &drop.tuples,
+            whole_table: drop.whole_table,
+            ..about
+        },
     }
 }
 
-/// The guards, on what was read under the lock.
-fn refusal(request: &DropRequest<'_>, state: Option<&UnderLock>) -> Option<Refusal> {
-    let Some(state) = state else { return Some(Refusal::Gone) };
-    if state.is_restored {
-        return Some(Refusal::Restored);
-    }
-    let table = request.table;
-    let same_incarnation = state.table_uuid == Some(table.table_uuid);
-    let same_name = state
-        .live_as
-        .as_ref()
-        .is_some_and(|(namespace, name)| *namespace == table.namespace && *name == table.table);
-    if !same_incarnation || !same_name {
-        Some(Refusal::Gone)
-    } else if !state.is_parquet {
-        Some(Refusal::NotParquet)
-    } else if request.policy.as_ref().is_some_and(|policy| !policy.holds(state)) {
-        Some(Refusal::PolicyChanged)
-    } else {
-        None
+/// An answer that came, or that a lock was not had in time.
+fn in_time<T>(answer: sqlx::Result<T>) -> Result<Result<T, Worked>, DropError> {
+    match answer {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(error) => match Failure::of(&error) {
+            Failure::LockNotAvailable => Ok(Err(Worked::LockTimeout(error))),
+            Failure::StatementCancelled => Err(DropError::HoldExceeded),
+            _ => Err(DropError::Database(error)),
+        },
     }
 }
 
-fn hold_error(error: sqlx::Error) -> DropError {
-    match Failure::of(&error) {
-        Failure::StatementCancelled => DropError::HoldExceeded,
-        _ => DropError::Database(error),
-    }
+/// Which lock was not had, asked without the commit lock.
+pub async fn whose_lock(session: &mut Session, error: &sqlx::Error) -> Refusal {
+    let table = match is_wait_for_table(error) {
+        true => locked_table(session).await.ok().flatten(),
+        false => None,
+    };
+    table.map_or(Refusal::RowsLocked, Refusal::TableLocked)
 }
 
-/// What each tuple gave, in the request's order; `None` if the connection broke after COMMIT,
-/// which takes nothing back.
-async fn read_history(
-    connection: &mut Session,
-    drop_id: Uuid,
-    tuples: &[TupleOfSpec],
-) -> Option<Vec<Counts>> {
-    let row = history(connection, drop_id).await.ok().flatten()?;
-    Some(per_tuple(&row, tuples))
-}
-
-/// The history's counts in the order of the tuples.
-pub fn per_tuple(row: &HistoryRow, tuples: &[TupleOfSpec]) -> Vec<Counts> {
-    let by_tuple: std::collections::HashMap<_, _> =
-        row.partitions.iter().map(|(tuple, counts)| (tuple, *counts)).collect();
-    tuples.iter().map(|tuple| by_tuple.get(tuple).copied().unwrap_or_default()).collect()
-}
-
-fn indexes(tuple_numbers: &[i32]) -> Vec<usize> {
+/// Indexes of tuples, as the caller counts them.
+pub fn indexes(tuple_numbers: &[i32]) -> Vec<usize> {
     tuple_numbers.iter().filter_map(|number| usize::try_from(*number).ok()).collect()
 }

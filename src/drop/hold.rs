@@ -1,16 +1,15 @@
 //! Holding the commit lock: one transaction, from asking for the lock to COMMIT or rollback.
 //!
-//! What bounds a hold is set in the server before the lock is asked for, so that a client that is
-//! stopped or unplugged while it holds the lock loses it within seconds.
+//! What bounds a hold is set in the server before the lock is asked for, or in the statement that is
+//! granted it, so that a client that is stopped or unplugged while it holds the lock loses it within seconds.
 
 use std::time::{Duration, Instant};
 
 use sqlx::AssertSqlSafe;
 
 use super::request::Limits;
-use crate::catalog::commit_lock;
+use crate::catalog::commit_lock::{HoldBounds, acquire};
 use crate::catalog::failure::Failure;
-use crate::catalog::guard::HoldBounds;
 use crate::catalog::session::{Session, Transaction};
 
 /// The longest that COMMIT is waited for, replicas that confirm it included; what became of it is
@@ -36,7 +35,7 @@ impl<'a> HeldLock<'a> {
     /// Begins a transaction and takes the lock; `None` if it was not had within
     /// `limits.lock_timeout`. The session must not be in a transaction.
     pub async fn take(
-        connection: &'a mut Session,
+        session: &'a mut Session,
         catalog_id: i64,
         limits: &Limits,
         times: &mut Times,
@@ -54,10 +53,14 @@ impl<'a> HeldLock<'a> {
             millis(limits.lock_timeout + limits.max_hold),
         );
         // Only numbers are put in.
-        let mut transaction = connection.begin_with(AssertSqlSafe(begin)).await?;
+        let mut transaction = session.begin_with(AssertSqlSafe(begin)).await?;
         transaction.statements_take(limits.lock_timeout);
         let asked = Instant::now();
-        let locked = commit_lock::acquire(&mut transaction, catalog_id).await;
+        let bounds = HoldBounds {
+            row_lock_ms: millis(limits.row_lock_timeout),
+            hold_ms: millis(limits.max_hold),
+        };
+        let locked = acquire(&mut transaction, catalog_id, bounds).await;
         times.wait = asked.elapsed();
         match locked {
             Ok(()) => {
@@ -75,8 +78,13 @@ impl<'a> HeldLock<'a> {
     }
 
     /// The session, inside the transaction.
-    pub fn connection(&mut self) -> &mut Session {
+    pub fn session(&mut self) -> &mut Session {
         &mut self.transaction
+    }
+
+    /// How long it has been held.
+    pub fn length(&self) -> Duration {
+        self.granted.elapsed()
     }
 
     /// Commits, and lets go of the lock. After an error the outcome is unknown.
@@ -94,11 +102,6 @@ impl<'a> HeldLock<'a> {
     }
 }
 
-/// The bounds of the statements under the lock.
-pub fn bounds(limits: &Limits) -> HoldBounds {
-    HoldBounds { row_lock_ms: millis(limits.row_lock_timeout), hold_ms: millis(limits.max_hold) }
-}
-
 /// If the connection is broken, the server rolls back by itself.
 async fn roll_back(transaction: Transaction<'_>) {
     if let Err(error) = transaction.rollback().await {
@@ -106,6 +109,7 @@ async fn roll_back(transaction: Transaction<'_>) {
     }
 }
 
-fn millis(length: Duration) -> i64 {
+/// As the server takes a timeout; never 0, which would be none.
+pub fn millis(length: Duration) -> i64 {
     i64::try_from(length.as_millis()).unwrap_or(i64::MAX).clamp(1, i32::MAX.into())
 }

@@ -2,60 +2,25 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
 use uuid::Uuid;
 
+use super::guard::{PolicyGuard, Refusal};
 use crate::catalog::discovery::{Counts, TupleOfSpec};
-use crate::catalog::guard::UnderLock;
+use crate::catalog::drop_write::LateBound;
 use crate::catalog::tables::TableIdentity;
-use crate::catalog::tail::LateBound;
-use crate::policy::{Policy, Source};
 use crate::window::evidence::EvidenceRule;
 
-/// What bounds a drop. All of it is enforced by the server, so that a stopped or unplugged
-/// client cannot stretch it.
+/// What bounds a drop. The server enforces each bound for a statement or a wait, and from Postgres 17 on
+/// `max_hold` for the whole hold, so that a stopped or unplugged client cannot stretch it; before that a
+/// hold as a whole is bounded by us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The longest wait for the commit lock.
     pub lock_timeout: Duration,
-    /// The longest wait for one row that somebody else has locked.
+    /// The longest wait under the commit lock for a row or a table that somebody else has locked.
     pub row_lock_timeout: Duration,
-    /// The longest that one statement under the commit lock may take.
+    /// The longest that the commit lock may be held before COMMIT; what takes longer is rolled back whole.
     pub max_hold: Duration,
-}
-
-/// The policy that a drop acts for, as it was at planning.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PolicyGuard {
-    /// Stored, or a property.
-    pub source: Source,
-    /// The planned revision.
-    pub revision: i64,
-    /// The property's text, which must still be the same.
-    pub property_text: Option<String>,
-}
-
-impl PolicyGuard {
-    /// The guard for a policy that has a row of ours.
-    pub fn of(policy: &Policy) -> Self {
-        PolicyGuard {
-            source: policy.source,
-            revision: policy.revision,
-            property_text: policy.property_text.clone(),
-        }
-    }
-
-    /// Whether the policy that is in force under the lock is the planned one.
-    pub fn holds(&self, now: &UnderLock) -> bool {
-        match self.source {
-            Source::Stored => now.stored_revision == Some(self.revision),
-            Source::Property => {
-                now.stored_revision.is_none()
-                    && now.property_revision == Some(self.revision)
-                    && now.property == self.property_text.clone().map(Value::String)
-            }
-        }
-    }
 }
 
 /// What a policy's drop asks of files that landed after its tuples were examined: of a doubtful tuple
@@ -110,7 +75,7 @@ pub struct DropRequest<'a> {
     pub late: Option<Late<'a>>,
     /// A piece of a larger drop: only `found` is ended, what is newer is left to a later piece.
     pub is_piece: bool,
-    /// Whether `table_altered` is published too (see [`crate::catalog::tail::DropWrite::fence`]).
+    /// Whether `table_altered` is published too (see [`crate::catalog::drop_write::DropWrite::fence`]).
     pub fence: bool,
     /// The snapshot's author.
     pub author: &'a str,
@@ -131,21 +96,6 @@ pub struct Receipt {
     pub busy: Vec<usize>,
 }
 
-/// Why a drop gave up without having written anything. None of these is an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
-    /// The commit lock was not had within `lock_timeout`.
-    LockNotHad,
-    /// The policy was changed, paused or unset since planning, or is being written right now.
-    PolicyChanged,
-    /// The table was dropped, replaced or renamed, or its catalog is gone.
-    Gone,
-    /// The table is not made of parquet files, and is left alone.
-    NotParquet,
-    /// The catalog was restored to an earlier time since the pass began.
-    Restored,
-}
-
 /// What became of a drop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DropOutcome {
@@ -160,14 +110,18 @@ pub enum DropOutcome {
     Refused(Refusal),
 }
 
+/// What is said of a commit that was cancelled for its length.
+pub const HOLD_EXCEEDED: &str =
+    "the work under the commit lock ran into drop.max_hold and was rolled back whole";
+
 /// A drop that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DropError {
-    /// The server ended a statement that ran for longer than `max_hold`; nothing was written.
-    #[error("a statement under the commit lock ran into drop.max_hold and was rolled back whole")]
+    /// The work under the commit lock took longer than `max_hold`; nothing was written.
+    #[error("{HOLD_EXCEEDED}")]
     HoldExceeded,
     /// The connection broke at COMMIT: the drop is whole or absent, and our history knows
-    /// which ([`crate::catalog::tail::history`] by this id).
+    /// which ([`crate::catalog::history::history`] by this id).
     #[error("the answer to COMMIT was lost ({error})")]
     AnswerLost {
         /// Finds the history row, if there is one.
@@ -198,48 +152,4 @@ pub struct Attempt {
     pub lock_wait: Duration,
     /// How long the lock was held, tries that were rolled back included.
     pub lock_hold: Duration,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn under_lock(stored: Option<i64>, mirror: Option<i64>, property: Option<&str>) -> UnderLock {
-        UnderLock {
-            head: 1,
-            table_uuid: None,
-            live_as: None,
-            is_parquet: true,
-            property: property.map(|text| Value::String(text.to_owned())),
-            stored_revision: stored,
-            property_revision: mirror,
-            is_restored: false,
-        }
-    }
-
-    #[test]
-    fn the_policy_in_force_must_be_the_planned_one() {
-        let guard = |source, text: Option<&str>| PolicyGuard {
-            source,
-            revision: 5,
-            property_text: text.map(str::to_owned),
-        };
-        let (stored, property) = (guard(Source::Stored, None), guard(Source::Property, Some("a")));
-        for (now, stored_holds, property_holds) in [
-            (under_lock(Some(5), None, None), true, false),
-            (under_lock(Some(6), None, None), false, false),
-            (under_lock(None, None, None), false, false),
-            (under_lock(None, Some(5), Some("a")), false, true),
-            (under_lock(None, Some(5), Some("b")), false, false),
-            (under_lock(None, Some(5), None), false, false),
-            (under_lock(None, Some(6), Some("a")), false, false),
-            (under_lock(Some(5), Some(5), Some("a")), true, false),
-        ] {
-            assert_eq!(
-                (stored.holds(&now), property.holds(&now)),
-                (stored_holds, property_holds),
-                "{now:?}"
-            );
-        }
-    }
 }

@@ -191,3 +191,25 @@ fn a_site_is_read_with_its_level_and_fields() {
     let fields: Vec<&str> = site.fields.iter().map(String::as_str).collect();
     assert_eq!(fields, ["files_ended", "partition", "table"]);
 }
+
+/// Each name with its level and the fields of all places that tell it, as alerts and dashboards know them.
+/// (What types they have in real runs is in `tests/suite/pins`.)
+#[test]
+fn names_levels_and_fields_are_pinned() {
+    let mut fields: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for site in sites() {
+        let name = site.constant.trim_start_matches("events::").to_lowercase();
+        fields.entry(name).or_default().extend(site.fields);
+    }
+    let mut line = |(_, name, level): &(&str, &str, &str)| {
+        let fields: Vec<String> = fields.remove(*name).into_iter().flatten().collect();
+        format!("{name} {level}: {}\n", fields.join(" "))
+    };
+    let told: String = ALL.iter().map(&mut line).collect();
+    let path = root().join("tests/suite/pins/golden/events.txt");
+    if std::env::var_os("TAILRACE_BLESS").is_some() {
+        std::fs::write(&path, &told).expect("the file can be written");
+    }
+    let pinned = std::fs::read_to_string(path).expect("the file is there");
+    assert_eq!(told, pinned, "TAILRACE_BLESS=1 cargo test --lib pinned writes it anew");
+}

@@ -12,6 +12,8 @@ pub mod object;
 pub mod problem;
 pub mod validate;
 
+use std::time::Duration;
+
 use uuid::Uuid;
 
 use call::{DropAnswer, DropBody, PartitionAnswer, TableRef, TruncateAnswer, TruncateBody};
@@ -20,12 +22,16 @@ use problem::Problem;
 
 use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::failure::Failure;
-use crate::catalog::receipts::{self, ReceiptRow, RequestedTuple};
+use crate::catalog::receipts::{self, NewReceipt, ReceiptRow, RequestedTuple};
 use crate::catalog::session::Session;
 use crate::catalog::shape::{spec_book, table_shape};
 use crate::catalog::tables::{TableIdentity, catalogs, find_live_table};
 use crate::config::Config;
+use crate::drop::guard::OperatorGuard;
 use crate::events;
+
+/// When a client shall try again that did not get a lock.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What bounds an explicit drop.
 #[derive(Debug, Clone, Copy)]
@@ -95,15 +101,21 @@ pub async fn drop_partitions(
             partition_values: tuple.tuple.values.clone(),
         })
         .collect();
+    let fingerprint = fingerprint::of_drop(table, body, default_spec_id);
     let execution = Execution {
         identity: &identity,
         selection: Selection::Tuples { tuples: &tuples, lead: &lead },
-        fingerprint: fingerprint::of_drop(table, body, default_spec_id),
-        default_spec_id,
-        requested: Some(&requested),
-        idempotency_key: Some(key),
-        expected_table_uuid: body.expected_table_uuid,
-        read_snapshot: body.read_snapshot,
+        guard: OperatorGuard {
+            expected_table_uuid: body.expected_table_uuid,
+            read_snapshot: body.read_snapshot,
+            max_files: bounds.max_files,
+            receipt: Some(NewReceipt {
+                idempotency_key: key,
+                fingerprint: &fingerprint,
+                default_spec_id,
+                request: Some(&requested),
+            }),
+        },
         fence: body.fence,
         author: body.author.as_deref().unwrap_or(author),
         message: body.message.as_deref().unwrap_or("explicit partition drop"),
@@ -121,10 +133,10 @@ pub async fn drop_partitions(
         ));
     }
     match execution.run(connection).await? {
-        execute::Done::Receipt(receipt) => drop_answer(receipt, false),
+        execute::Ended::Receipt(receipt) => drop_answer(receipt, false),
         // Another request with the key came first while this one waited for the lock.
-        execute::Done::Earlier(receipt) => replayed_drop(receipt, table, body),
-        execute::Done::NoReceipt { .. } => Err(Problem::Internal),
+        execute::Ended::Earlier(receipt) => replayed_drop(receipt, table, body),
+        execute::Ended::NoReceipt { .. } => Err(Problem::Internal),
     }
 }
 
@@ -151,27 +163,26 @@ pub async fn truncate(
     let execution = Execution {
         identity: &identity,
         selection: Selection::WholeTable,
-        fingerprint: fingerprint.clone(),
-        default_spec_id: None,
-        requested: None,
-        idempotency_key: body.idempotency_key,
-        expected_table_uuid,
-        read_snapshot: body.read_snapshot,
+        guard: OperatorGuard {
+            expected_table_uuid,
+            read_snapshot: body.read_snapshot,
+            max_files: bounds.max_files,
+            receipt: body.idempotency_key.map(|idempotency_key| NewReceipt {
+                idempotency_key,
+                fingerprint: &fingerprint,
+                default_spec_id: None,
+                request: None,
+            }),
+        },
         fence: true,
         author: body.author.as_deref().unwrap_or(author),
         message: body.message.as_deref().unwrap_or("truncate"),
         bounds,
     };
-    let done = execution.run(connection).await.map_err(|problem| match problem {
-        Problem::Unavailable if body.idempotency_key.is_none() => {
-            Problem::OutcomeUnknown { table: format!("{}.{}", identity.namespace, identity.table) }
-        }
-        problem => problem,
-    });
-    match done? {
-        execute::Done::Receipt(receipt) => Ok(truncate_answer(&receipt)),
-        execute::Done::Earlier(receipt) => replayed_truncate(&receipt, &fingerprint),
-        execute::Done::NoReceipt { snapshot_id, schema_version } => {
+    match execution.run(connection).await? {
+        execute::Ended::Receipt(receipt) => Ok(truncate_answer(&receipt)),
+        execute::Ended::Earlier(receipt) => replayed_truncate(&receipt, &fingerprint),
+        execute::Ended::NoReceipt { snapshot_id, schema_version } => {
             Ok(TruncateAnswer { snapshot_id, schema_version, undone: false })
         }
     }
@@ -287,6 +298,10 @@ async fn live_table(
 pub fn internal(error: sqlx::Error) -> Problem {
     let problem = match Failure::of(&error) {
         Failure::ConnectionLost | Failure::TryAgain => Problem::Unavailable,
+        Failure::LockNotAvailable => Problem::CommitQueueTimeout {
+            reason: "somebody else has locked what is asked for, as DDL does".to_owned(),
+            retry_after: RETRY_AFTER,
+        },
         _ => Problem::Internal,
     };
     tracing::error!(

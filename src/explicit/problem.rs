@@ -55,7 +55,8 @@ pub enum Problem {
     /// 422 `validation`: anything else wrong with the request.
     #[error("{0}")]
     Validation(String),
-    /// 503 `commit_queue_timeout`: the commit lock, or a row, was not had in time.
+    /// 503 `commit_queue_timeout`: the commit lock, a row or a table was not had in time, or the hold took
+    /// too long.
     #[error("{reason}; nothing was written, try again")]
     CommitQueueTimeout {
         /// What was waited for.
@@ -67,12 +68,11 @@ pub enum Problem {
     /// carried out is unknown where it was lost at COMMIT: the same key tells.
     #[error("the database is away; try again, with the same idempotency key")]
     Unavailable,
-    /// 503 `unavailable`: the database was lost on the way of a truncate that has no key, so nobody but
-    /// the database can tell whether it was carried out.
+    /// 503 `unavailable`: the answer to the COMMIT of a request without a key was lost.
     #[error(
-        "the database was lost on the way, and whether table {table} was truncated is unknown: its drops \
-         (GET .../partition-retention/drops, `tailrace trace`) tell, once the database answers. Asked \
-         again, a truncate ends what was written since, too, unless it has an idempotency_key"
+        "the database was lost while it committed: whether the files of table {table} were ended is not \
+         known; if they were, it is the newest drop of the table in `tailrace trace` and GET .../drops. \
+         Look there before you ask again, or files that came since go too"
     )]
     OutcomeUnknown {
         /// `ns.table`

@@ -94,9 +94,8 @@ impl Failure {
             Self::TooManyDrops
             | Self::Unavailable
             | Self::Lost
-            | Self::Problem(
-                Problem::Unavailable | Problem::OutcomeUnknown { .. } | Problem::Unfit(_),
-            ) => Some(COME_AGAIN),
+            | Self::Problem(Problem::Unavailable | Problem::Unfit(_)) => Some(COME_AGAIN),
+            // Somebody has to look first ([`Problem::OutcomeUnknown`]), or nothing is gained by it.
             _ => None,
         }
     }

@@ -14,7 +14,6 @@ use super::probes::Probe;
 use super::sessions::{OpenDatabase, Sessions};
 use super::tokens::Tokens;
 use crate::config::Config;
-use crate::drop::Limits;
 use crate::explicit::Bounds;
 use crate::metrics::Metrics;
 use crate::shield;
@@ -72,14 +71,7 @@ impl State {
             settings: Settings::from_config(config),
             verify: verify::Settings::from_config(config),
             shield: shield::Settings::from_config(config),
-            bounds: Bounds {
-                limits: Limits {
-                    lock_timeout: config.drop.lock_timeout.get(),
-                    row_lock_timeout: config.drop.row_lock_timeout.get(),
-                    max_hold: config.drop.max_hold.get(),
-                },
-                max_files: config.drop.max_files.get() as i64,
-            },
+            bounds: Bounds::from_config(config),
             body_timeout: config.http.body_timeout.get(),
             drops: Arc::new(Semaphore::new(config.http.max_concurrent_drops.get() as usize)),
             tasks,

@@ -165,8 +165,8 @@ async fn every_problem_has_its_bytes() {
         (
             Problem::OutcomeUnknown { table: table() }.into(),
             503,
-            Some("1"),
-            r#"{"detail":"the database was lost on the way, and whether table events.raw was truncated is unknown: its drops (GET .../partition-retention/drops, `tailrace trace`) tell, once the database answers. Asked again, a truncate ends what was written since, too, unless it has an idempotency_key","error":"unavailable"}"#,
+            None,
+            r#"{"detail":"the database was lost while it committed: whether the files of table events.raw were ended is not known; if they were, it is the newest drop of the table in `tailrace trace` and GET .../drops. Look there before you ask again, or files that came since go too","error":"unavailable"}"#,
         ),
         (
             Problem::Unfit(Unfit::Newer(7)).into(),

@@ -192,8 +192,6 @@ mod tests {
         unchecked_in(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")), &mut found);
         let known = [
             "catalog/connect.rs",
-            // A lake of its own, and its server's loops.
-            "demo/lake/mod.rs",
             "doctor/examine.rs",
             "http/probes.rs",
             // Migrates.

@@ -103,7 +103,11 @@ fn done() -> PassEnd {
 }
 
 fn away() -> PassEnd {
-    PassEnd::DatabaseAway { error: anyhow::anyhow!("connection refused") }
+    PassEnd::DatabaseAway { error: anyhow::anyhow!("connection refused"), answered: false }
+}
+
+fn interrupted() -> PassEnd {
+    PassEnd::DatabaseAway { error: anyhow::anyhow!("connection reset"), answered: true }
 }
 
 fn failed() -> PassEnd {
@@ -184,6 +188,34 @@ async fn a_lost_database_is_told_once_and_tried_with_growing_pauses() {
     assert_eq!(log.events(), ["database_lost", "database_back"]);
     assert_eq!(log.lines()[0]["error"], "connection refused");
     assert_eq!(u128::from(log.lines()[1]["away_seconds"].as_u64().unwrap()), begun[3] / 1000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn passes_that_the_database_answered_do_not_make_the_pause_grow() {
+    let log = capture::start("info");
+    let mut bench = bench(every(600));
+    let pass = bench.passes(&[
+        (0, away),
+        (0, away),
+        (0, away),
+        (0, interrupted),
+        (0, interrupted),
+        (0, away),
+        (0, away),
+        (0, interrupted),
+        (0, done),
+    ]);
+    let mut random = fastrand::Rng::with_seed(7);
+    let pauses: Vec<u128> = [0, 1, 2, 0, 0, 1, 2, 0]
+        .map(|attempt| DATABASE_AWAY.pause(attempt, random.f64()).as_millis())
+        .into();
+    bench.run(300, pass).await;
+    let begun = bench.begun();
+    let off: Vec<u128> =
+        begun.windows(2).zip(&pauses).map(|(pair, pause)| pair[1] - pair[0] - pause).collect();
+    assert!(off.len() == 8 && off.iter().all(|off| *off <= 1), "{begun:?} {pauses:?}");
+    // It is one outage to whoever reads the log, until a pass goes through.
+    assert_eq!(log.events(), ["database_lost", "database_back"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -27,6 +27,14 @@ pub enum Batch {
 }
 
 impl Batch {
+    /// Its tuples.
+    pub fn tuples(self) -> Vec<usize> {
+        match self {
+            Batch::Whole(tuples) => tuples,
+            Batch::Split(tuple) | Batch::Oversize(tuple) => vec![tuple],
+        }
+    }
+
     /// The same of tuples that were given by their places in `tuples`.
     pub fn of(self, tuples: &[usize]) -> Self {
         match self {

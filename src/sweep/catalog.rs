@@ -138,7 +138,6 @@ impl<'a> CatalogSweep<'a> {
             let Some((mut turn, share)) = begun.tables.next(left, 1) else { return Ok(false) };
             let for_table = Context {
                 lock_tries: self.lock_tries,
-                epoch: begun.clock.epoch,
                 went_through: turn
                     .so_far
                     .as_ref()

@@ -60,10 +60,9 @@ impl Refused {
 
 /// What the clocks say at the beginning of a pass: as the settings have it, else as they are.
 pub async fn read_clock(connection: &mut Session, settings: &Settings) -> sqlx::Result<Reading> {
-    match (settings.clock, settings.as_of) {
-        (Some(reading), _) => Ok(reading),
-        (None, Some(at)) => Ok(Reading::rehearsed(at)),
-        (None, None) => clock::read(connection).await,
+    match settings.rehearsed() {
+        Some(reading) => Ok(reading),
+        None => clock::read(connection).await,
     }
 }
 

@@ -7,7 +7,6 @@ use tokio_util::sync::CancellationToken;
 use super::pacing::Pacing;
 use super::settings::Settings;
 use crate::catalog::clock;
-use crate::catalog::clock_memory::Epoch;
 use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
 use crate::clock_guard::Reading;
@@ -46,8 +45,6 @@ pub struct Context<'a> {
     pub began: Instant,
     /// What the clocks said when that was read.
     pub clock: Reading,
-    /// The epoch of the catalog's clock that what is noted belongs to; of the tables of a catalog.
-    pub epoch: Epoch,
     /// How to work.
     pub settings: &'a Settings,
     /// No commit starts once it is cancelled.
@@ -68,7 +65,7 @@ impl Context<'_> {
     /// The database's time at this moment, asked anew: a pass may have been suspended since it began.
     /// In a rehearsal, `now` and what has passed since.
     pub async fn time_of_moment(&self, connection: &mut Session) -> sqlx::Result<UtcInstant> {
-        match self.settings.as_of.is_some() || self.settings.clock.is_some() {
+        match self.settings.rehearsed().is_some() {
             true => Ok(self.now.plus(self.pacing.now().saturating_duration_since(self.began))),
             false => clock::now(connection).await,
         }

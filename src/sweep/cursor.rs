@@ -7,13 +7,13 @@
 //! thing does hang on it: files that came late are weighed with those of their partition that the
 //! cursor says stayed, so a cursor that hides these lets a late file without statistics go before them.
 
+mod rules;
 pub mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::census::Census;
@@ -22,9 +22,6 @@ use crate::catalog::tables::Marks;
 use crate::catalog::walk::Place;
 use crate::instant::UtcInstant;
 use crate::window::SpecBook;
-
-/// Goes up when the same version judges otherwise than it did.
-const RULES: &str = "2: evidence";
 
 /// More skipped texts than this are not remembered one by one: the cursor stops before the oldest.
 pub const MOST_SKIPPED: usize = 1_000;
@@ -44,14 +41,8 @@ pub struct Basis {
 impl Basis {
     /// The basis of a pass.
     pub fn new(table_uuid: Uuid, policy_revision: i64, book: &SpecBook) -> Self {
-        let mut digest = Sha256::new();
-        digest.update(env!("CARGO_PKG_VERSION"));
-        digest.update(RULES);
-        // Ordered maps and sets: the same book always reads the same. Marks and trust are left out:
-        // what they keep is looked up by each pass anyway.
-        let SpecBook { specs, disputed, column_types, .. } = book;
-        digest.update(format!("{specs:?} {disputed:?} {column_types:?}"));
-        Basis { table_uuid, policy_revision, rules: digest.finalize().to_vec() }
+        let rules = rules::digest(env!("CARGO_PKG_VERSION"), book);
+        Basis { table_uuid, policy_revision, rules }
     }
 }
 

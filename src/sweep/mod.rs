@@ -39,6 +39,6 @@ mod work;
 
 pub use context::{Context, Progress};
 pub use pacing::Pacing;
-pub use pass::{run_paced_pass, run_pass};
+pub use pass::{LostOnTheWay, run_paced_pass, run_pass};
 pub use settings::{Scope, Settings};
 pub use work::AUTHOR;

@@ -14,11 +14,16 @@ use super::pacing::Pacing;
 use super::report::{PassReport, milliseconds};
 use super::settings::{Scope, Settings};
 use super::slices::Slices;
-use crate::catalog::clock_memory::Epoch;
 use crate::catalog::connect::{Database, close};
+use crate::catalog::failure::is_away;
 use crate::catalog::tables::catalogs;
 use crate::events;
 use crate::instant::UtcInstant;
+
+/// The database answered in this pass, and was lost before any catalog was worked on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the database was lost at the beginning of the pass")]
+pub struct LostOnTheWay;
 
 /// Runs one pass that shares nothing with another: see [`run_paced_pass`].
 ///
@@ -45,7 +50,8 @@ pub async fn run_pass(
 /// failure is in the report and stops no other.
 ///
 /// # Errors
-/// The database is away, our schema is not there, or the scope names what is not there.
+/// The database is away ([`LostOnTheWay`] where it answered at first), our schema is not there, or the
+/// scope names what is not there.
 pub async fn run_paced_pass(
     database: &Database,
     settings: &Settings,
@@ -59,11 +65,18 @@ pub async fn run_paced_pass(
     let ends = started.checked_add(settings.max_duration).unwrap_or(started);
     let budget = Budget { turn_ends: ends, pass_ends: ends };
     let mut control = database.session().await?;
-    let clock = read_clock(&mut control, settings).await?;
+    let first_looks = async {
+        let clock = read_clock(&mut control, settings).await?;
+        tell_apart(&clock, settings.max_clock_skew);
+        let all = catalogs(&mut control).await?;
+        let doubtful = doubtful_catalogs(&mut control, &clock, settings.max_clock_skew).await?;
+        anyhow::Ok((clock, all, doubtful))
+    };
+    let (clock, all, doubtful) = first_looks.await.map_err(|error| match is_away(&error) {
+        true => error.context(LostOnTheWay),
+        false => error,
+    })?;
     let (now, max_skew) = (clock.database, settings.max_clock_skew);
-    tell_apart(&clock, max_skew);
-    let all = catalogs(&mut control).await?;
-    let doubtful = doubtful_catalogs(&mut control, &clock, max_skew).await?;
     tracing::info!(
         event = events::PASS_STARTED,
         as_of = %now, catalogs = all.len(),
@@ -78,7 +91,6 @@ pub async fn run_paced_pass(
         now,
         began: started,
         clock,
-        epoch: Epoch::default(),
         settings,
         stop,
         progress,

@@ -50,7 +50,7 @@ pub struct ExpiredTuple {
     /// What its files amount to.
     pub counts: Counts,
     /// The ids of its live files, ascending, below the id counter that was read before they were
-    /// looked for ([`super::round::Round::found_below`]); empty where they were not looked for.
+    /// looked for ([`super::round::Round::found_below`]).
     pub ids: Vec<i64>,
 }
 

@@ -17,36 +17,21 @@ pub struct Round {
     pub parts: Vec<PartOf<usize>>,
     /// Each tuple from this one on is known to fail, and tried in commits of its own.
     pub alone_from: usize,
-    /// The id counter as it was read before the tuples' `ids` were looked for; 0 where they were
-    /// not looked for.
+    /// The id counter as it was read before the tuples' `ids` were looked for.
     pub found_below: i64,
     /// What is asked of files that were not looked for.
     pub late: Option<LateRule>,
 }
 
 impl Round {
-    /// A round whose files nobody has looked for.
-    pub fn of(tuples: Vec<ExpiredTuple>) -> Self {
-        let (parts_from, alone_from) = (tuples.len(), tuples.len());
-        Round { tuples, parts_from, parts: Vec::new(), alone_from, found_below: 0, late: None }
-    }
-
-    /// Whether the tuples' files were looked for.
-    pub fn is_found(&self) -> bool {
-        self.found_below > 0
-    }
-
-    /// How many files each tuple has, as far as anybody knows.
+    /// How many files each tuple has.
     pub fn sizes(&self) -> Vec<i64> {
-        let size = |tuple: &ExpiredTuple| match self.is_found() {
-            true => i64::try_from(tuple.ids.len()).unwrap_or(i64::MAX),
-            false => tuple.counts.files,
-        };
+        let size = |tuple: &ExpiredTuple| i64::try_from(tuple.ids.len()).unwrap_or(i64::MAX);
         self.tuples.iter().map(size).collect()
     }
 
     /// The files of some of the tuples as a drop takes them: (file id, position in `tuples`),
-    /// ascending. Empty where nobody has looked for them.
+    /// ascending.
     pub fn files(&self, tuples: &[usize]) -> Vec<(i64, i32)> {
         let mut files: Vec<(i64, i32)> = (0_i32..)
             .zip(tuples)

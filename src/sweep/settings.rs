@@ -6,15 +6,16 @@ use super::reach::Reach;
 use crate::clock_guard::Reading;
 use crate::config::{Config, CrossCheck, Oversize};
 use crate::drop::Limits;
-use crate::instant::UtcInstant;
 use crate::sweep::batch::BatchLimits;
 
 /// How a pass works.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// The time of every decision, in place of the database's: for rehearsals of what is to come.
-    pub as_of: Option<UtcInstant>,
+    /// The time of every decision, in place of the database's.
+    #[cfg(feature = "testing")]
+    pub as_of: Option<crate::instant::UtcInstant>,
     /// What the clocks say, in place of asking them; `as_of` alone stands for clocks that agree on it.
+    #[cfg(feature = "testing")]
     pub clock: Option<Reading>,
     /// The farthest that host and database may be apart.
     pub max_clock_skew: Duration,
@@ -54,10 +55,20 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// What the clocks say, where a test says it in their place.
+    pub fn rehearsed(&self) -> Option<Reading> {
+        #[cfg(feature = "testing")]
+        return self.clock.or_else(|| self.as_of.map(Reading::rehearsed));
+        #[cfg(not(feature = "testing"))]
+        None
+    }
+
     /// The settings that the configuration has.
     pub fn from_config(config: &Config) -> Self {
         Settings {
+            #[cfg(feature = "testing")]
             as_of: None,
+            #[cfg(feature = "testing")]
             clock: None,
             max_clock_skew: config.guard.max_clock_skew.get(),
             batch: BatchLimits {

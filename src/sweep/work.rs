@@ -19,13 +19,12 @@ use super::report::{Outcome, SnapshotReport, TableReport};
 use super::round::{Ended, Round, RoundEnd, Stays};
 use super::waiting::parts::{PartOf, PartState};
 use crate::backoff::Backoff;
-use crate::catalog::failure::said;
-use crate::catalog::files::files_of;
-use crate::catalog::tables::{TableIdentity, file_id_counter};
+use crate::catalog::tables::TableIdentity;
+use crate::drop::request::HOLD_EXCEEDED;
 use crate::instant::UtcInstant;
 use crate::policy::Policy;
-use commit::{Chosen, Step};
-use line::{Found, Job, Line, Task, Turn};
+use commit::Step;
+use line::{Line, Task, Turn, pieces};
 use unfit::Unfit;
 
 /// The author of our snapshots.
@@ -187,7 +186,7 @@ impl<'a> Work<'a> {
         let Context { pacing, budget, stop, .. } = self.context;
         let Turn::Due(due) = task.turn else { return None };
         if due >= budget.turn_ends {
-            return Some(self.out_of_time(Some(commit::HOLD_EXCEEDED.to_owned())));
+            return Some(self.out_of_time(Some(HOLD_EXCEEDED.to_owned())));
         }
         pacing.sleep(due.saturating_duration_since(pacing.now()), stop).await;
         None
@@ -208,7 +207,7 @@ impl<'a> Work<'a> {
             }
             None => {
                 line.leave(task);
-                self.fail(commit::HOLD_EXCEEDED.to_owned());
+                self.fail(HOLD_EXCEEDED.to_owned());
                 self.failures_in_a_row += 1;
             }
         }
@@ -220,35 +219,25 @@ impl<'a> Work<'a> {
         round: &Round,
         task: &mut Task,
     ) -> Step {
-        match &mut task.job {
-            Job::Whole(tuples) => {
-                let found = Found { below: round.found_below, files: round.files(tuples) };
-                self.commit(session, &Chosen { round, tuples, found: &found, is_piece: false })
-                    .await
+        match &task.batch {
+            Batch::Whole(tuples) => {
+                self.commit(session, round, tuples, &round.files(tuples), false).await
             }
-            Job::Oversize(tuple) => {
+            Batch::Oversize(tuple) => {
                 self.why.insert(*tuple, Stays::Oversize);
                 self.tell_oversize(&round.tuples[*tuple]);
                 Step::Done
             }
-            Job::Split { tuple, left } => {
-                let tuple = *tuple;
-                let mut pieces = match left.take() {
-                    Some(pieces) => pieces,
-                    None => {
-                        self.tell_split(&round.tuples[tuple]);
-                        match self.found_of(session, round, tuple).await {
-                            Ok(found) => found.pieces(self.context.settings.batch.files_per_commit),
-                            Err(error) => return self.fail(said(&error)),
-                        }
-                    }
-                };
-                while let Some(found) = pieces.front() {
+            Batch::Split(tuple) => {
+                let only = std::slice::from_ref(tuple);
+                let pieces = task.pieces.get_or_insert_with(|| {
+                    self.tell_split(&round.tuples[*tuple]);
+                    pieces(round.files(only), self.context.settings.batch.files_per_commit)
+                });
+                while let Some(files) = pieces.front() {
                     let is_piece = pieces.len() > 1;
-                    let chosen = Chosen { round, tuples: &[tuple], found, is_piece };
-                    let step = self.commit(session, &chosen).await;
+                    let step = self.commit(session, round, only, files, is_piece).await;
                     if !matches!(step, Step::Done) {
-                        *left = Some(pieces);
                         return step;
                     }
                     pieces.pop_front();
@@ -256,27 +245,6 @@ impl<'a> Work<'a> {
                 Step::Done
             }
         }
-    }
-
-    /// All files that a tuple has by now, or had when they were looked for.
-    async fn found_of(
-        &self,
-        session: &mut LeasedSession<'_>,
-        round: &Round,
-        tuple: usize,
-    ) -> sqlx::Result<Found> {
-        if round.is_found() {
-            return Ok(Found { below: round.found_below, files: round.files(&[tuple]) });
-        }
-        let &TableIdentity { catalog_id, table_id, .. } = self.table;
-        let connection = session.connection();
-        let below = file_id_counter(connection, catalog_id).await?.unwrap_or_default();
-        let expired = &round.tuples[tuple];
-        let wanted = std::slice::from_ref(&expired.tuple);
-        let files =
-            files_of(connection, catalog_id, table_id, wanted, &[expired.lead], 0, i64::MAX)
-                .await?;
-        Ok(Found { below, files })
     }
 
     /// Notes an error, each only once: what fails one batch usually fails them all.

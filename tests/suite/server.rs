@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
-use tailrace::demo::server::{PrivateServer, ServerOptions, StopMode, Tls};
+use tailrace_kit::server::{PrivateServer, ServerOptions, StopMode, Tls};
 
 use crate::support::TestDatabase;
 

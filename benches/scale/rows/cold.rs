@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use tailrace::catalog::connect::close;
-use tailrace::demo::server::StopMode;
+use tailrace_kit::server::StopMode;
 
 use super::hold::{Days, drop_days, many_file_days, texts};
 use super::{Measured, spread};

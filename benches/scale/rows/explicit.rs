@@ -55,7 +55,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
         how: format!(
             "One call of what the HTTP endpoint calls, in an open session, from the request to the \
              answer: validation, planning, commit, receipt. Against the bare UPDATE of as many rows of \
-             other days, by turns, {} times each. drop.max_hold is 60 s here, in place of 10 s.",
+             other days, by turns, {} times each. drop.max_hold is 60 s here, in place of 4 s.",
             whole.len()
         ),
         findings: vec![Finding {

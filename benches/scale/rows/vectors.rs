@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use tailrace::demo::lake::{Commit, Table};
+use tailrace_kit::lake::{Commit, Table};
 
 /// Where the time went.
 #[derive(Debug, Clone, Copy)]

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use tailrace::demo::lake::{NewFile, Table};
 use tailrace::sweep::report::TableReport;
+use tailrace_kit::lake::{NewFile, Table};
 use tokio_util::sync::CancellationToken;
 
 use super::Measured;

@@ -18,8 +18,6 @@ use crate::instant::UtcInstant;
 pub const COUNTED: i64 = 100_000;
 /// How many rows of one drop are counted at most.
 pub const ROWS_COUNTED: i64 = 10_000;
-/// How many partitions of one drop are told at most.
-pub const PARTITIONS: usize = 100;
 /// How many consumers that hold a floor are told at most.
 const CONSUMERS: i64 = 10;
 
@@ -209,8 +207,6 @@ pub async fn newest(
 /// A drop as our history and the catalog show it.
 #[derive(Debug, Clone)]
 pub struct DropRow {
-    /// Which.
-    pub drop_id: Uuid,
     /// Its snapshot.
     pub snapshot_id: i64,
     /// The table's key.
@@ -225,7 +221,7 @@ pub struct DropRow {
     pub dropped_at: UtcInstant,
     /// What it ended.
     pub counts: Counts,
-    /// The first [`PARTITIONS`] of its partitions; none for a whole table.
+    /// The first 100 of its partitions; none for a whole table.
     pub partitions: Vec<(TupleOfSpec, Counts)>,
     /// How many partitions there were.
     pub partitions_total: i64,
@@ -288,7 +284,6 @@ pub async fn drops(
     Ok(rows
         .into_iter()
         .map(|row| DropRow {
-            drop_id: row.drop_id,
             snapshot_id: row.snapshot_id,
             table_id: row.table_id,
             table_uuid: row.table_uuid,

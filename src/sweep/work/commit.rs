@@ -6,11 +6,11 @@ use super::{AUTHOR, Work};
 use crate::backoff::Backoff;
 use crate::catalog::deadline::within;
 use crate::catalog::failure::{Failure, in_words, said, with_row};
+use crate::catalog::history::history;
 use crate::catalog::removals::undrained;
-use crate::catalog::tail::history;
-use crate::drop::commit::per_tuple;
+use crate::drop::tuples::per_tuple;
 use crate::drop::{
-    Attempt, DropError, DropOutcome, DropRequest, Late, PolicyGuard, Receipt, Refusal, drop_tuples,
+    DropError, DropOutcome, DropRequest, Late, PolicyGuard, Receipt, Refusal, drop_tuples,
 };
 use crate::policy::Policy;
 use crate::sweep::lease::LeasedSession;
@@ -18,37 +18,12 @@ use crate::sweep::plan::ExpiredTuple;
 use crate::sweep::report::{Outcome, milliseconds};
 use crate::sweep::round::{Ended, Round, Stays};
 
-use super::line::Found;
-
-/// What a report says of a commit that was cancelled for its length.
-pub const HOLD_EXCEEDED: &str =
-    "a statement under the commit lock ran into drop.max_hold and was rolled back whole";
-
 /// The longest pause after the commit lock was not had. The first one is about as long as
 /// the wait for it was, for whoever held the lock had it for longer than that.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
 
 /// The longest that looking at the removal queue may take.
 const LOOK: Duration = Duration::from_secs(60);
-
-/// What one commit is asked to end.
-pub struct Chosen<'r> {
-    /// The round.
-    pub round: &'r Round,
-    /// Indexes into the round's tuples.
-    pub tuples: &'r [usize],
-    /// Their files.
-    pub found: &'r Found,
-    /// Another commit will end the rest of the tuple.
-    pub is_piece: bool,
-}
-
-impl<'r> Chosen<'r> {
-    /// The tuples.
-    pub fn tuples(&self) -> impl Iterator<Item = &'r ExpiredTuple> {
-        self.tuples.iter().filter_map(|at| self.round.tuples.get(*at))
-    }
-}
 
 /// What a commit came to, for the one who asked for it.
 pub enum Step {
@@ -76,44 +51,98 @@ pub fn named(tuples: &[&ExpiredTuple]) -> String {
 }
 
 impl Work<'_> {
-    /// One commit. It is tried again at once where the connection was lost or the server asks
-    /// for it, once; and after pauses where the commit lock was not had, as often as the
-    /// context says.
+    /// One commit of these tuples of the round, with these of their files; `is_piece` where another one
+    /// will end the rest of the tuple. It is tried again at once where the connection was lost or the
+    /// server asks for it, once; and after pauses where the commit lock was not had, or a table was locked
+    /// under it, as often as the context says.
     pub(super) async fn commit(
         &mut self,
         session: &mut LeasedSession<'_>,
-        chosen: &Chosen<'_>,
+        round: &Round,
+        tuples: &[usize],
+        files: &[(i64, i32)],
+        is_piece: bool,
     ) -> Step {
+        let expired: Vec<_> = tuples.iter().filter_map(|at| round.tuples.get(*at)).collect();
+        let wanted: Vec<_> = expired.iter().map(|expired| expired.tuple.clone()).collect();
+        let lead: Vec<_> = expired.iter().map(|expired| expired.lead).collect();
+        let doubtful: Vec<_> = expired.iter().map(|expired| !expired.doubt.is_none()).collect();
+        let message = self.message(&expired);
+        let request = DropRequest {
+            table: self.table,
+            tuples: &wanted,
+            lead: &lead,
+            policy: Some(PolicyGuard::of(self.policy)),
+            found: files,
+            found_below: round.found_below,
+            late: round.late.map(|rule| Late { rule, doubtful: &doubtful }),
+            is_piece,
+            fence: self.policy.fence,
+            author: AUTHOR,
+            message: &message,
+        };
+        let (outcome, times) = match self.try_until_told(session, &request).await {
+            Ok(told) => told,
+            Err(step) => return step,
+        };
+        let busy = match outcome {
+            DropOutcome::Dropped(receipt) => {
+                self.dropped(&receipt, &expired, times);
+                receipt.busy
+            }
+            DropOutcome::NothingMatches { busy } => busy,
+            DropOutcome::Refused(refusal) => return self.refused(refusal),
+        };
+        self.tell_busy(&busy, &expired);
+        for (number, at) in tuples.iter().enumerate() {
+            if busy.contains(&number) {
+                self.why.insert(*at, Stays::Busy);
+            } else if !is_piece && !self.why.contains_key(at) {
+                self.kept.remove(at);
+            }
+        }
+        Step::Done
+    }
+
+    /// Tries a commit until it is known what became of it, with wait and hold in milliseconds; or says how
+    /// the work goes on without it.
+    async fn try_until_told(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+        request: &DropRequest<'_>,
+    ) -> Result<(DropOutcome, (f64, f64)), Step> {
         let mut not_had = 0;
         let mut is_second_try = false;
         loop {
-            let (error, times) = match self.may_start(session).await {
-                Ok(Some(end)) => return end,
-                Err(error) => (DropError::Database(error), (0.0, 0.0)),
+            let (result, times) = match self.may_start(session).await {
+                Ok(Some(end)) => return Err(end),
+                Err(error) => (Err(DropError::Database(error)), (0.0, 0.0)),
                 Ok(None) => {
                     self.has_begun = true;
-                    let attempt = self.attempt(session, chosen).await;
+                    let limits = &self.context.settings.limits;
+                    let attempt = drop_tuples(session.connection(), request, limits).await;
                     self.context.pacing.held(self.table.catalog_id, attempt.lock_hold);
                     let times = (milliseconds(attempt.lock_wait), milliseconds(attempt.lock_hold));
-                    match attempt.result {
-                        Ok(DropOutcome::Refused(Refusal::LockNotHad)) => {
-                            not_had += 1;
-                            match self.back_off(not_had, times.0).await {
-                                Some(end) => return end,
-                                None => continue,
-                            }
-                        }
-                        Ok(outcome) => return self.take(outcome, chosen, times),
-                        Err(DropError::HoldExceeded) => {
-                            return Step::Cancelled { hold: times.1 };
-                        }
-                        Err(error) => (error, times),
-                    }
+                    (attempt.result, times)
                 }
             };
-            match self.recover(session, chosen, &error, times).await {
-                Some(step) => return step,
-                None if is_second_try => return self.fail(error.to_string()),
+            let error = match result {
+                Ok(DropOutcome::Refused(
+                    refusal @ (Refusal::LockNotHad | Refusal::TableLocked(_)),
+                )) => {
+                    not_had += 1;
+                    self.back_off(not_had, times.0, &refusal).await?;
+                    continue;
+                }
+                Ok(outcome) => return Ok((outcome, times)),
+                Err(error) => error,
+            };
+            match self.recover(session, request, &error).await? {
+                Some(outcome) => return Ok((outcome, times)),
+                None if matches!(error, DropError::HoldExceeded) => {
+                    return Err(Step::Cancelled { hold: times.1 });
+                }
+                None if is_second_try => return Err(self.fail(error.to_string())),
                 None => is_second_try = true,
             }
         }
@@ -151,23 +180,33 @@ impl Work<'_> {
         self.context.pacing.now().checked_add(pause).is_some_and(|then| then < ends)
     }
 
-    /// Lets others have the commit lock that was not had, or gives up.
-    async fn back_off(&mut self, not_had: u32, wait: f64) -> Option<Step> {
+    /// Lets others have the lock that was not had, or gives up.
+    async fn back_off(&mut self, not_had: u32, wait: f64, refusal: &Refusal) -> Result<(), Step> {
         let context = self.context;
+        let locked_table = match refusal {
+            Refusal::TableLocked(name) => Some(name.as_str()),
+            _ => None,
+        };
         let backoff =
             Backoff { shortest: context.settings.limits.lock_timeout, longest: LONGEST_BACK_OFF };
         let pause = backoff.pause(not_had - 1, context.pacing.random());
         if not_had >= context.lock_tries || !self.has_time_for(pause) {
-            self.tell_lock_not_had(not_had, wait);
+            self.tell_lock_not_had(not_had, wait, locked_table);
             let tries = if not_had == 1 { "try" } else { "tries" };
-            let error = format!(
-                "the commit lock was not had within {wait} ms (sweep.lock_timeout), after {not_had} {tries}"
-            );
-            return Some(self.end(Ended::GaveUp, Outcome::LockTimeout, Some(error)));
+            let error = match locked_table {
+                None => format!(
+                    "the commit lock was not had within {wait} ms (sweep.lock_timeout), after {not_had} {tries}"
+                ),
+                Some(name) => format!(
+                    "somebody else has locked the table {name} of the catalog, as DDL does, for longer than \
+                     drop.row_lock_timeout; after {not_had} {tries}"
+                ),
+            };
+            return Err(self.end(Ended::GaveUp, Outcome::LockTimeout, Some(error)));
         }
-        self.tell_lock_backoff(not_had, wait, pause);
+        self.tell_lock_backoff(not_had, wait, pause, locked_table);
         context.pacing.sleep(pause, context.stop).await;
-        None
+        Ok(())
     }
 
     /// After an error that may pass: a session that answers, and what became of a commit whose
@@ -175,71 +214,43 @@ impl Work<'_> {
     async fn recover(
         &mut self,
         session: &mut LeasedSession<'_>,
-        chosen: &Chosen<'_>,
+        request: &DropRequest<'_>,
         error: &DropError,
-        times: (f64, f64),
-    ) -> Option<Step> {
+    ) -> Result<Option<DropOutcome>, Step> {
         let is_lost = match error {
-            DropError::HoldExceeded => false,
+            // A server that ends the transaction ends the session with it.
+            DropError::HoldExceeded | DropError::AnswerLost { .. } => true,
             DropError::Kept(_) => {
                 let words = error.to_string();
-                return Some(Step::Unfit { key: words.clone(), words });
+                return Err(Step::Unfit { key: words.clone(), words });
             }
-            DropError::AnswerLost { .. } => true,
             DropError::Database(error) => match Failure::of(error) {
                 Failure::ConnectionLost => true,
                 Failure::TryAgain => false,
                 Failure::Content => {
-                    return Some(Step::Unfit { key: said(error), words: with_row(error) });
+                    return Err(Step::Unfit { key: said(error), words: with_row(error) });
                 }
-                _ => return Some(self.fail(said(error))),
+                _ => return Err(self.fail(said(error))),
             },
         };
         if is_lost && let Err(away) = session.reestablish().await {
             let error = format!("{error}; then: {}", in_words(&away));
-            return Some(self.end(Ended::GaveUp, Outcome::Failed, Some(error)));
+            return Err(self.end(Ended::GaveUp, Outcome::Failed, Some(error)));
         }
-        let DropError::AnswerLost { drop_id, busy, .. } = error else { return None };
+        let DropError::AnswerLost { drop_id, busy, .. } = error else { return Ok(None) };
         match history(session.connection(), *drop_id).await {
-            Ok(None) => None,
-            Ok(Some(row)) => {
-                let requested: Vec<_> =
-                    chosen.tuples().map(|expired| expired.tuple.clone()).collect();
-                let receipt = Receipt {
-                    snapshot_id: row.snapshot_id,
-                    counts: row.counts,
-                    per_tuple: per_tuple(&row, &requested),
-                    busy: busy.clone(),
-                };
-                Some(self.take(DropOutcome::Dropped(receipt), chosen, times))
-            }
+            Ok(None) => Ok(None),
+            Ok(Some(row)) => Ok(Some(DropOutcome::Dropped(Receipt {
+                snapshot_id: row.snapshot_id,
+                counts: row.counts,
+                per_tuple: per_tuple(&row, request.tuples),
+                busy: busy.clone(),
+            }))),
             Err(unknown) => {
                 let error = format!("{error}; then: {unknown}");
-                Some(self.end(Ended::GaveUp, Outcome::Failed, Some(error)))
+                Err(self.end(Ended::GaveUp, Outcome::Failed, Some(error)))
             }
         }
-    }
-
-    async fn attempt(&self, session: &mut LeasedSession<'_>, chosen: &Chosen<'_>) -> Attempt {
-        let tuples: Vec<&ExpiredTuple> = chosen.tuples().collect();
-        let requested: Vec<_> = tuples.iter().map(|tuple| tuple.tuple.clone()).collect();
-        let lead: Vec<_> = tuples.iter().map(|tuple| tuple.lead).collect();
-        let message = self.message(&tuples);
-        let doubtful: Vec<_> = tuples.iter().map(|tuple| !tuple.doubt.is_none()).collect();
-        let request = DropRequest {
-            table: self.table,
-            tuples: &requested,
-            lead: &lead,
-            policy: Some(PolicyGuard::of(self.policy)),
-            found: &chosen.found.files,
-            found_below: chosen.found.below,
-            late: chosen.round.late.map(|rule| Late { rule, doubtful: &doubtful }),
-            is_piece: chosen.is_piece,
-            fence: self.policy.fence,
-            author: AUTHOR,
-            message: &message,
-        };
-        drop_tuples(session.connection(), &request, &self.context.settings.limits).await
     }
 
     /// What the snapshot says of itself.
@@ -247,26 +258,5 @@ impl Work<'_> {
         let Policy { field, keep, .. } = self.policy;
         let (cutoff, span) = (self.cutoff, named(tuples));
         format!("partition retention: {field} keep {keep}, cutoff {cutoff}; {span}")
-    }
-
-    /// Takes note of what became of a commit; `times` are wait and hold in milliseconds.
-    fn take(&mut self, outcome: DropOutcome, chosen: &Chosen<'_>, times: (f64, f64)) -> Step {
-        let busy = match outcome {
-            DropOutcome::Dropped(receipt) => {
-                self.dropped(&receipt, chosen, times);
-                receipt.busy
-            }
-            DropOutcome::NothingMatches { busy } => busy,
-            DropOutcome::Refused(refusal) => return self.refused(refusal),
-        };
-        self.tell_busy(&busy, chosen);
-        for (number, at) in chosen.tuples.iter().enumerate() {
-            if busy.contains(&number) {
-                self.why.insert(*at, Stays::Busy);
-            } else if !chosen.is_piece && !self.why.contains_key(at) {
-                self.kept.remove(at);
-            }
-        }
-        Step::Done
     }
 }

@@ -7,41 +7,16 @@ use std::time::Instant;
 use crate::sweep::batch::Batch;
 use crate::sweep::waiting::parts::{PartOf, PartState};
 
-/// Files that were found before a commit was asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    /// The id counter as it was read before; 0 where nobody has looked.
-    pub below: i64,
-    /// (file id, position among the tuples of the commit), ascending.
-    pub files: Vec<(i64, i32)>,
-}
+/// Files of a commit: (file id, position among its tuples), ascending.
+pub type Files = Vec<(i64, i32)>;
 
-impl Found {
-    /// Cut into pieces of at most so many files, oldest first; one at least.
-    pub fn pieces(self, files: i64) -> VecDeque<Found> {
-        let size = usize::try_from(files).unwrap_or(1).max(1);
-        if self.files.len() <= size {
-            return VecDeque::from([self]);
-        }
-        let piece = |files: &[(i64, i32)]| Found { below: self.below, files: files.to_vec() };
-        self.files.chunks(size).map(piece).collect()
+/// The files of a tuple in pieces of at most so many, oldest first; one at least.
+pub fn pieces(files: Files, at_most: i64) -> VecDeque<Files> {
+    let size = usize::try_from(at_most).unwrap_or(1).max(1);
+    if files.len() <= size {
+        return VecDeque::from([files]);
     }
-}
-
-/// What is to be done in one go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Job {
-    /// Whole tuples, in one commit.
-    Whole(Vec<usize>),
-    /// One tuple in several commits.
-    Split {
-        /// Which.
-        tuple: usize,
-        /// The pieces that are still to go; `None` before its files were looked for.
-        left: Option<VecDeque<Found>>,
-    },
-    /// A tuple that is left alone for its size.
-    Oversize(usize),
+    files.chunks(size).map(<[_]>::to_vec).collect()
 }
 
 /// When a task's turn comes; the earlier first.
@@ -59,11 +34,13 @@ pub enum Turn {
     Due(Instant),
 }
 
-/// A job with its past.
+/// What is to be done in one go, with its past.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    /// What is to be done.
-    pub job: Job,
+    /// Which tuples, and how.
+    pub batch: Batch,
+    /// Of a split tuple: the pieces that are still to go; `None` before the first one.
+    pub pieces: Option<VecDeque<Files>>,
     /// When.
     pub turn: Turn,
     /// How often it was cancelled for its length.
@@ -80,11 +57,7 @@ impl Task {
             _ if self.turn == Turn::Half || self.halvings > 0 => PartState::Untried,
             _ => return None,
         };
-        let tuples = match self.job {
-            Job::Whole(tuples) => tuples,
-            Job::Split { tuple, .. } | Job::Oversize(tuple) => vec![tuple],
-        };
-        Some(PartOf { tuples, halvings: self.halvings, state })
+        Some(PartOf { tuples: self.batch.tuples(), halvings: self.halvings, state })
     }
 }
 
@@ -101,12 +74,7 @@ pub struct Line {
 impl Line {
     /// Puts a batch to the end of the line, after so many halvings.
     pub fn add(&mut self, batch: Batch, turn: Turn, halvings: u32) {
-        let job = match batch {
-            Batch::Whole(tuples) => Job::Whole(tuples),
-            Batch::Split(tuple) => Job::Split { tuple, left: None },
-            Batch::Oversize(tuple) => Job::Oversize(tuple),
-        };
-        self.tasks.push_back(Task { job, turn, cancelled: 0, halvings });
+        self.tasks.push_back(Task { batch, pieces: None, turn, cancelled: 0, halvings });
     }
 
     /// Takes the next task. All that nobody has tried goes before anything is halved. Of two halves
@@ -132,7 +100,8 @@ impl Line {
         let (halvings, mut older) = self.to_halve.remove(at);
         let newer = older.split_off(older.len() / 2);
         let half = |tuples| Task {
-            job: Job::Whole(tuples),
+            batch: Batch::Whole(tuples),
+            pieces: None,
             turn: Turn::Half,
             cancelled: 0,
             halvings: halvings + 1,
@@ -186,7 +155,7 @@ mod tests {
         // The first is cancelled with a long pause, the second with a short one.
         let mut pauses = [20, 5].into_iter();
         while let Some(task) = line.next() {
-            let Job::Whole(tuples) = &task.job else { panic!("{task:?}") };
+            let Batch::Whole(tuples) = &task.batch else { panic!("{task:?}") };
             order.push((tuples[0], task.cancelled));
             if let Some(pause) = pauses.next() {
                 let turn = Turn::Due(now + Duration::from_secs(pause));
@@ -207,7 +176,7 @@ mod tests {
         line.add(Batch::Whole(vec![99]), Turn::Alone, 0);
         let mut tried = Vec::new();
         while let Some(task) = line.next() {
-            let Job::Whole(tuples) = task.job else { panic!("{task:?}") };
+            let Batch::Whole(tuples) = task.batch else { panic!("{task:?}") };
             tried.push((tuples[0], tuples[tuples.len() - 1]));
             if tuples.len() > 1 && tuples.iter().any(|tuple| poison.contains(tuple)) {
                 line.halve_later(tuples, task.halvings);
@@ -265,7 +234,7 @@ mod tests {
                 }
             }
             let task = line.next().expect("something is left");
-            let Job::Whole(tuples) = task.job else { panic!("{task:?}") };
+            let Batch::Whole(tuples) = task.batch else { panic!("{task:?}") };
             let mut failed = None;
             match tuples[..] {
                 [0 | 2] => failed = Some(part(&tuples, task.halvings, Alone)),
@@ -301,10 +270,9 @@ mod tests {
 
     #[test]
     fn pieces_are_cut_oldest_first_and_lose_nothing() {
-        let found =
-            |ids: std::ops::Range<i64>| Found { below: 9, files: ids.map(|id| (id, 0)).collect() };
-        assert_eq!(found(0..7).pieces(3), [found(0..3), found(3..6), found(6..7)]);
-        assert_eq!(found(0..6).pieces(3), [found(0..3), found(3..6)]);
-        assert_eq!(found(0..0).pieces(3), [found(0..0)]);
+        let files = |ids: std::ops::Range<i64>| ids.map(|id| (id, 0)).collect::<Files>();
+        assert_eq!(pieces(files(0..7), 3), [files(0..3), files(3..6), files(6..7)]);
+        assert_eq!(pieces(files(0..6), 3), [files(0..3), files(3..6)]);
+        assert_eq!(pieces(files(0..0), 3), [files(0..0)]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::commit::{Chosen, Step};
+use super::commit::Step;
 use super::{TRIES_IF_CANCELLED, Work};
 use crate::catalog::tables::TableIdentity;
 use crate::drop::{Receipt, Refusal};
@@ -17,14 +17,14 @@ impl Work<'_> {
     pub(super) fn dropped(
         &mut self,
         receipt: &Receipt,
-        chosen: &Chosen<'_>,
+        expired: &[&ExpiredTuple],
         (wait, hold): (f64, f64),
     ) {
         let TableIdentity { catalog, namespace, table, .. } = self.table;
         let counts = receipt.counts;
         self.unfit.went_through();
-        let partitions: Vec<_> = chosen
-            .tuples()
+        let partitions: Vec<_> = expired
+            .iter()
             .zip(&receipt.per_tuple)
             .filter(|(_, counts)| counts.files > 0)
             .map(|(expired, counts)| PartitionReport::of(expired, *counts))
@@ -59,10 +59,9 @@ impl Work<'_> {
         (self.context.progress)(Progress::Dropped { table: self.table, files: counts.files });
     }
 
-    pub(super) fn tell_busy(&mut self, busy: &[usize], chosen: &Chosen<'_>) {
+    pub(super) fn tell_busy(&mut self, busy: &[usize], tuples: &[&ExpiredTuple]) {
         let TableIdentity { catalog, namespace, table, .. } = self.table;
         self.busy += busy.len();
-        let tuples: Vec<&ExpiredTuple> = chosen.tuples().collect();
         for expired in busy.iter().filter_map(|at| tuples.get(*at)) {
             tracing::warn!(
                 event = events::TUPLE_BUSY,
@@ -108,7 +107,7 @@ impl Work<'_> {
                 );
                 (Outcome::PolicyChanged, None)
             }
-            Refusal::Gone => {
+            Refusal::Gone | Refusal::Renamed => {
                 tracing::info!(
                     event = events::TABLE_GONE,
                     catalog,
@@ -120,7 +119,18 @@ impl Work<'_> {
             }
             Refusal::NotParquet => (Outcome::Failed, Some(NOT_PARQUET.to_owned())),
             Refusal::Restored => (Outcome::Failed, Some(RESTORED.to_owned())),
-            Refusal::LockNotHad => (Outcome::LockTimeout, None),
+            // Locks that were not had are waited for by whoever tries; the others are not refused to a
+            // policy.
+            Refusal::LockNotHad
+            | Refusal::TableLocked(_)
+            | Refusal::RowsLocked
+            | Refusal::HasReceipt
+            | Refusal::Recreated
+            | Refusal::AheadOfHead { .. }
+            | Refusal::BelowFloor { .. }
+            | Refusal::DdlSince
+            | Refusal::FilesSince { .. }
+            | Refusal::TooManyFiles { .. } => (Outcome::LockTimeout, None),
         };
         self.end(Ended::GaveUp, outcome, error)
     }
@@ -167,7 +177,13 @@ impl Work<'_> {
         );
     }
 
-    pub(super) fn tell_lock_backoff(&self, tries: u32, wait: f64, pause: Duration) {
+    pub(super) fn tell_lock_backoff(
+        &self,
+        tries: u32,
+        wait: f64,
+        pause: Duration,
+        locked_table: Option<&str>,
+    ) {
         let TableIdentity { catalog, namespace, table, .. } = self.table;
         tracing::info!(
             event = events::LOCK_BACKOFF,
@@ -177,11 +193,12 @@ impl Work<'_> {
             tries,
             lock_wait_ms = wait,
             pause_ms = milliseconds(pause),
-            "The commit lock was not had in time; others go first, then it is asked for again"
+            locked_table,
+            "The commit lock, or a table under it, was not had in time; others go first, then it is asked for again"
         );
     }
 
-    pub(super) fn tell_lock_not_had(&self, tries: u32, wait: f64) {
+    pub(super) fn tell_lock_not_had(&self, tries: u32, wait: f64, locked_table: Option<&str>) {
         let TableIdentity { catalog, namespace, table, .. } = self.table;
         tracing::warn!(
             event = events::LOCK_NOT_HAD,
@@ -190,7 +207,8 @@ impl Work<'_> {
             table,
             tries,
             lock_wait_ms = wait,
-            "The commit lock was not had in time; the next pass tries again"
+            locked_table,
+            "The commit lock, or a table under it, was not had in time; the next pass tries again"
         );
     }
 }

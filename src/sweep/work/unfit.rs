@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use super::Work;
 use super::commit::named;
-use super::line::{Job, Line, Task};
+use super::line::{Line, Task};
 use crate::sweep::round::{Round, Stays};
 
 /// So many commits that fail for their content, one after another with none that goes through, and
@@ -58,10 +58,7 @@ impl Work<'_> {
         words: String,
         line: &mut Line,
     ) {
-        let tuples = match task.job {
-            Job::Whole(tuples) => tuples,
-            Job::Split { tuple, .. } | Job::Oversize(tuple) => vec![tuple],
-        };
+        let tuples = task.batch.tuples();
         if let [alone] = tuples.as_slice() {
             let (said, words) = (key.clone(), words.clone());
             self.why.insert(*alone, Stays::FailedAlone { said, words });

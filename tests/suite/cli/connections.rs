@@ -9,9 +9,9 @@ use anyhow::{Context, Result, ensure};
 use sqlx::postgres::PgPoolOptions;
 use tailrace::catalog::connect::Database;
 use tailrace::catalog::session::Patience;
-use tailrace::demo::lake::{CatalogOptions, Column, Field, Lake, NewFile};
-use tailrace::demo::server::{PrivateServer, ServerOptions, Tls};
 use tailrace::installation::migrate;
+use tailrace_kit::lake::{CatalogOptions, Column, Field, Lake, NewFile};
+use tailrace_kit::server::{PrivateServer, ServerOptions, Tls};
 
 fn openssl(args: &[&str]) -> Result<()> {
     let made = Command::new("openssl").args(args).output().context("the program openssl")?;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use tailrace::demo::lake::{Column, Field, NewFile, Table};
+use tailrace_kit::lake::{Column, Field, NewFile, Table};
 
 use crate::support::TestDatabase;
 

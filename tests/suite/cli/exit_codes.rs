@@ -1,7 +1,7 @@
 //! 0 done, 1 failed, 2 usage or configuration, 3 some tables failed.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
+use tailrace_kit::lake::{Field, NewFile};
 
 use crate::support::TestDatabase;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use tailrace::demo::lake::{Column, Field, NewFile, Table};
 use tailrace::instant::UtcInstant;
+use tailrace_kit::lake::{Column, Field, NewFile, Table};
 
 use crate::support::TestDatabase;
 

@@ -3,11 +3,11 @@
 use anyhow::Result;
 use chrono::Datelike;
 use serde_json::{Value, json};
-use tailrace::demo::lake::{Column, Field, NewFile, Table};
 use tailrace::instant::UtcInstant;
 use tailrace::policy::Mode;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Column, Field, NewFile, Table};
 
 use crate::support::TestDatabase;
 use crate::support::governed::{live_values, values};

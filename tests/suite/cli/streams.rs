@@ -1,7 +1,7 @@
 //! Results on stdout, the log on stderr, and nothing else on either.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
+use tailrace_kit::lake::{Field, NewFile};
 
 use crate::support::TestDatabase;
 

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use serde_json::json;
-use tailrace::demo::lake::NewFile;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::NewFile;
 
 use super::{HOUR, OTHER, Scene, THIS, YEAR};
 

@@ -1,9 +1,9 @@
 //! Host and database against each other.
 
 use anyhow::Result;
-use tailrace::demo::lake::Field;
 use tailrace::policy::Mode;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::Field;
 
 use super::{HOUR, Scene, THIS, YEAR, by};
 use crate::support::governed::{of_table, outcomes};

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::sweep::report::Outcome;
 use tailrace::sweep::{Progress, Scope, Settings, run_pass};
+use tailrace_kit::lake::{Field, NewFile};
 use tokio_util::sync::CancellationToken;
 
 use super::{DAY, HOUR, OTHER, Scene, THIS, YEAR};

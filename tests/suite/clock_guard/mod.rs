@@ -11,13 +11,13 @@ mod told;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use tailrace::catalog::clock_memory::{Epoch, clock_epoch};
+use tailrace::catalog::clock_memory::{Epoch, remembered};
 use tailrace::catalog::connect::close;
 use tailrace::clock_guard::{Boot, Reading};
-use tailrace::demo::lake::{Catalog, Dump, Field, NewFile, Table};
 use tailrace::instant::UtcInstant;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::{Outcome, PassReport};
+use tailrace_kit::lake::{Catalog, Dump, Field, NewFile, Table};
 use uuid::Uuid;
 
 use crate::support::TestDatabase;
@@ -98,7 +98,8 @@ impl Scene {
     /// The present epoch's number, and how many seconds after the start it began.
     pub async fn epoch(&self) -> Result<(i64, Option<i64>)> {
         let mut session = self.database.tailrace().session().await?;
-        let Epoch { number, began } = clock_epoch(&mut session, self.catalog.catalog_id).await?;
+        let memory = remembered(&mut session, self.catalog.catalog_id).await?;
+        let Epoch { number, began } = memory.epoch;
         close(session).await;
         let seconds = |began: UtcInstant| (began.nanos() - self.start.nanos()) / 1_000_000_000;
         Ok((number, began.map(seconds).and_then(|seconds| i64::try_from(seconds).ok())))

@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result};
 use serde_json::json;
-use tailrace::demo::lake::{Field, NewFile, differences};
-use tailrace::demo::standin::{Cleanup, Expiry};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile, differences};
+use tailrace_kit::standin::{Cleanup, Expiry};
 
 use super::{DAY, HOUR, Scene, THIS, YEAR};
 use crate::support::governed::outcomes;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use tailrace::catalog::receipts::purge;
-use tailrace::demo::lake::NewFile;
 use tailrace::shield::{Settings, renew};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::NewFile;
 
 use super::{HOUR, Scene, THIS, YEAR};
 use crate::support::program::days_ago;

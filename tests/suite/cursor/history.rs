@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use fastrand::Rng;
-use tailrace::demo::lake::{Field, NewFile};
-use tailrace::demo::standin::Compaction;
 use tailrace::instant::UtcInstant;
 use tailrace::sweep::reach::Reach;
+use tailrace_kit::lake::{Field, NewFile};
+use tailrace_kit::standin::Compaction;
 
 use super::{Scene, small_steps};
 

@@ -1,10 +1,10 @@
 //! Files that land in partitions which had expired before.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
-use tailrace::demo::standin::{Compaction, HeldFiles};
 use tailrace::sweep::reach::Reach;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile};
+use tailrace_kit::standin::{Compaction, HeldFiles};
 
 use super::{Scene, small_steps};
 

@@ -9,11 +9,11 @@ mod wrong;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use tailrace::demo::lake::{Catalog, Field, NewFile, Table};
 use tailrace::instant::UtcInstant;
 use tailrace::sweep::Settings;
 use tailrace::sweep::reach::Reach;
 use tailrace::sweep::report::TableReport;
+use tailrace_kit::lake::{Catalog, Field, NewFile, Table};
 
 use crate::support::TestDatabase;
 use crate::support::program::settings;

@@ -1,9 +1,9 @@
 //! Full passes over tables that take more than one pass.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::sweep::report::Outcome;
 use tailrace::sweep::{Progress, Scope, Settings, run_pass};
+use tailrace_kit::lake::{Field, NewFile};
 use tokio_util::sync::CancellationToken;
 
 use super::Scene;

@@ -1,9 +1,9 @@
 //! When a pass is full and when it is incremental, and what it stores.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::policy::Mode;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile};
 
 use super::{DAY, Scene};
 
@@ -171,7 +171,7 @@ async fn what_nobody_can_date_is_counted_by_full_passes_and_told_with_its_age() 
 
 #[tokio::test]
 async fn timestamps_and_dates_as_they_are_written_expire_one_by_one() -> Result<()> {
-    use tailrace::demo::lake::Column;
+    use tailrace_kit::lake::Column;
     let keep_day = "2026-11-23T";
     for (column_type, texts) in [
         ("timestamp", [11, 12, 13].map(|hour| format!("{keep_day}{hour}:30:00"))),

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use fastrand::Rng;
-use tailrace::demo::lake::{Field, NewFile};
+use tailrace_kit::lake::{Field, NewFile};
 
 use super::{DAY, Scene};
 

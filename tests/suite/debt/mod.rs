@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use tailrace::demo::lake::{Field, Table};
 use tailrace::policy::Mode;
+use tailrace_kit::lake::{Field, Table};
 
 use crate::support::TestDatabase;
 use crate::support::program::days_ago;

@@ -21,7 +21,7 @@ struct Kept {
 
 impl Kept {
     fn start(temporary: &Path) -> Result<Self> {
-        let mut process = demo(temporary, &["--keep"]).stdout(Stdio::piped()).spawn()?;
+        let mut process = demo(temporary, &["--keep"])?.stdout(Stdio::piped()).spawn()?;
         let shown = BufReader::new(process.stdout.take().context("a pipe")?).lines();
         let mut kept = Self { process, commands: Vec::new() };
         for line in shown {

@@ -1,6 +1,7 @@
-//! `tailrace demo` as a process.
+//! The demo (`examples/demo`) as a process.
 
 mod keeping;
+mod program;
 mod to_the_end;
 
 use std::fs;
@@ -10,6 +11,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::Result;
 use tempfile::TempDir;
+
+use program::program;
 
 /// A folder for temporary files in which the demo, and nothing else, leaves what it leaves.
 /// As with the usual one, everybody may make files in it and remove their own: as root the
@@ -21,13 +24,13 @@ fn temporary() -> Result<TempDir> {
 }
 
 /// The demo with its temporary files in a folder, untouched by this process's settings.
-fn demo(temporary: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tailrace"));
-    command.arg("demo").args(args).env("TMPDIR", temporary).stdin(Stdio::null());
+fn demo(temporary: &Path, args: &[&str]) -> Result<Command> {
+    let mut command = Command::new(program()?);
+    command.args(args).env("TMPDIR", temporary).stdin(Stdio::null());
     for variable in ["RUST_LOG", "DATABASE_URL", "TAILRACE_ENV", "TAILRACE__DATABASE__URL"] {
         command.env_remove(variable);
     }
-    command
+    Ok(command)
 }
 
 /// What of a demo is left: files in its folder, and processes that were told of it.

@@ -9,7 +9,7 @@ use super::{demo, left_over, temporary};
 fn it_shows_what_it_promises_and_leaves_nothing() -> Result<()> {
     let folder = temporary()?;
     let started = Utc::now().date_naive();
-    let output = demo(folder.path(), &[]).output()?;
+    let output = demo(folder.path(), &[])?.output()?;
     let ended = Utc::now().date_naive();
     let shown = String::from_utf8(output.stdout)?;
     let told = String::from_utf8(output.stderr)?;

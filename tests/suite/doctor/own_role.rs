@@ -2,9 +2,9 @@
 //! takes nothing from anybody.
 
 use anyhow::{Context, Result, ensure};
-use tailrace::demo::lake::Field;
 use tailrace::doctor::Level;
 use tailrace::installation::rights::needed;
+use tailrace_kit::lake::Field;
 
 use super::rights::{Role, told};
 use crate::races::file;

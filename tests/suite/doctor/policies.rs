@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::json;
-use tailrace::demo::lake::{CatalogOptions, Field, NewFile, Table};
-use tailrace::demo::standin::Consumer;
 use tailrace::doctor::{Doctor, examine};
 use tailrace::policy::Mode;
+use tailrace_kit::lake::{CatalogOptions, Field, NewFile, Table};
+use tailrace_kit::standin::Consumer;
 
 use crate::debt::Tier;
 use crate::doctor::text;

@@ -3,9 +3,9 @@
 use anyhow::{Context, Result};
 use tailrace::catalog::connect::{Access, Database, close};
 use tailrace::catalog::inventory::privileges::privileges;
-use tailrace::demo::lake::Field;
 use tailrace::doctor::{Finding, Level, rights};
 use tailrace::installation::rights::{Purpose, Right, needed};
+use tailrace_kit::lake::Field;
 
 use crate::support::TestDatabase;
 

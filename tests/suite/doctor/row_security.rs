@@ -1,7 +1,7 @@
 //! Row-level security on a table: statements that would see a part of it fail, and doctor names it.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
+use tailrace_kit::lake::{Field, NewFile};
 
 use super::rights::Role;
 use crate::support::TestDatabase;

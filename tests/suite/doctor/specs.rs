@@ -1,9 +1,9 @@
 //! Specs that somebody trusted, and those that wait for their mark.
 
 use anyhow::Result;
-use tailrace::demo::lake::{CatalogOptions, Field, NewFile};
 use tailrace::instant::UtcInstant;
 use tailrace::sweep::Settings;
+use tailrace_kit::lake::{CatalogOptions, Field, NewFile};
 
 use crate::doctor::text;
 use crate::support::TestDatabase;

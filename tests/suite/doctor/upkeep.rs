@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use chrono::{TimeDelta, Utc};
-use tailrace::demo::lake::{Catalog, CatalogOptions, Field, NewFile};
-use tailrace::demo::standin::Consumer;
+use tailrace_kit::lake::{Catalog, CatalogOptions, Field, NewFile};
+use tailrace_kit::standin::Consumer;
 
 use crate::doctor::text;
 use crate::support::TestDatabase;

@@ -1,9 +1,9 @@
 //! Files and vectors that come and go between planning and the grant of the lock.
 
 use anyhow::Result;
-use tailrace::demo::lake::Field;
-use tailrace::demo::standin::truncate;
 use tailrace::drop::{DropOutcome, DropRequest, drop_tuples};
+use tailrace_kit::lake::Field;
+use tailrace_kit::standin::truncate;
 
 use super::{Scene, days_of, file, per_tuple, receipt, request};
 use crate::explicit::patient;

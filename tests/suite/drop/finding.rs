@@ -10,8 +10,8 @@ use tailrace::catalog::discovery::{Counts, TupleOfSpec};
 use tailrace::catalog::files::{Search, count_files, files_of, visit};
 use tailrace::catalog::session::Session;
 use tailrace::catalog::tables::TableIdentity;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::window::StoredTuple;
+use tailrace_kit::lake::{Field, NewFile};
 
 use super::warming::read_by;
 use super::{Scene, days_of, file};

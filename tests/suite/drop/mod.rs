@@ -2,8 +2,12 @@
 //! it makes of whatever happens between the two.
 
 mod between;
+mod bounded_hold;
+mod differences;
 mod finding;
+mod locked_tables;
 mod round_trips;
+mod silent;
 mod sums;
 mod warming;
 
@@ -11,9 +15,9 @@ use anyhow::{Context, Result, bail};
 use tailrace::catalog::discovery::TupleOfSpec;
 use tailrace::catalog::session::Session;
 use tailrace::catalog::tables::TableIdentity;
-use tailrace::demo::lake::{Catalog, Field, NewFile, Table};
 use tailrace::drop::{DropOutcome, DropRequest, Receipt, drop_tuples};
 use tailrace::window::StoredTuple;
+use tailrace_kit::lake::{Catalog, Field, NewFile, Table};
 
 use crate::explicit::patient;
 use crate::explicit::wire::Wire;

@@ -1,6 +1,7 @@
 //! How long a sweep's commit holds the lock, in round trips.
 
 use anyhow::Result;
+use tailrace::drop::DropOutcome;
 
 use super::{Scene, days_of, drop_days, per_tuple, receipt};
 use crate::explicit::wire::Wire;
@@ -73,5 +74,18 @@ async fn with_locked_rows_there_are_four() -> Result<()> {
         ]
     );
     hydrator.rollback().await?;
+    Ok(())
+}
+
+/// What wrote nothing waits for no disk and no replica.
+#[tokio::test]
+async fn where_nothing_matches_nothing_is_committed() -> Result<()> {
+    let scene = Scene::new().await?;
+    scene.append(["3"]).await?;
+    let (wire, through) = Wire::to(&scene.database).await?;
+    let mut session = through.session().await?;
+    let outcome = drop_days(&mut session, &scene.identity, &days_of(&["1", "2"])).await?;
+    assert_eq!(outcome, DropOutcome::NothingMatches { busy: vec![] });
+    assert_eq!(under_lock(&wire), [["with policies", "with numbers", "ROLLBACK"]]);
     Ok(())
 }

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use serde_json::json;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::explicit::call::{DropBody, TableRef};
 use tailrace::explicit::{Bounds, drop_partitions};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile};
 use uuid::Uuid;
 
 use crate::support::TestDatabase;

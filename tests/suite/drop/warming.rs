@@ -9,9 +9,9 @@ use tailrace::catalog::connect::{Access, Database};
 use tailrace::catalog::session::{Patience, Session};
 use tailrace::catalog::vectors::live_vectors;
 use tailrace::catalog::warm::{FILES, VECTORS, explain_pages, leaf_indexes};
-use tailrace::demo::lake::{CatalogOptions, Column, Field, Lake, Table};
-use tailrace::demo::server::{PrivateServer, ServerOptions, StopMode};
 use tailrace::drop::warm::{Warmed, warm};
+use tailrace_kit::lake::{CatalogOptions, Column, Field, Lake, Table};
+use tailrace_kit::server::{PrivateServer, ServerOptions, StopMode};
 
 use super::{Scene, file};
 use crate::explicit::wire::Wire;

@@ -1,8 +1,8 @@
 //! A value that an earlier spec may have meant otherwise deletes nothing by itself.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile};
 
 use super::{NOW, Scene, date, file, micros};
 use crate::support::governed::{expired, kept, values};

@@ -2,9 +2,9 @@
 //! checked in the write, by its own key.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
-use tailrace::demo::standin::{Compacted, Compaction, HeldFiles};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile};
+use tailrace_kit::standin::{Compacted, Compaction, HeldFiles};
 
 use super::{NOW, Scene, file};
 use crate::races::patient;

@@ -12,10 +12,10 @@ mod verified;
 mod whole;
 
 use anyhow::Result;
-use tailrace::demo::lake::{Catalog, Column, Field, NewFile, Table};
 use tailrace::instant::UtcInstant;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::TableReport;
+use tailrace_kit::lake::{Catalog, Column, Field, NewFile, Table};
 
 use crate::support::TestDatabase;
 use crate::support::governed::of_table;

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use tailrace::config::CrossCheck;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile};
 
 use super::{NOW, Scene, date, file, micros, nanos};
 use crate::support::governed::{expired, kept, values};

@@ -1,9 +1,9 @@
 //! Proof by order: rows that were appended long after the earlier definition went out of force.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
-use tailrace::demo::standin::Compaction;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile};
+use tailrace_kit::standin::Compaction;
 
 use super::{Scene, file};
 use crate::support::governed::{expired, kept, values};

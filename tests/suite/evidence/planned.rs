@@ -1,8 +1,8 @@
 //! What lands between the check of a tuple and the plan of its commit is checked in the write as well.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Commit, Field, NewFile};
 use tailrace::sweep::{Progress, Scope, Settings, run_pass};
+use tailrace_kit::lake::{Commit, Field, NewFile};
 use tokio_util::sync::CancellationToken;
 
 use super::{NOW, Scene, micros};

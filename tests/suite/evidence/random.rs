@@ -1,9 +1,9 @@
 //! Random histories of specs, with writers that go on with a spec for at most six days after its end.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
-use tailrace::demo::standin::Compaction;
 use tailrace::instant::UtcInstant;
+use tailrace_kit::lake::{Field, NewFile};
+use tailrace_kit::standin::Compaction;
 
 use super::{Scene, micros};
 

@@ -1,7 +1,7 @@
 //! Without the grants on statistics values without doubt go as before, and doubtful ones stay.
 
 use anyhow::Result;
-use tailrace::demo::lake::NewFile;
+use tailrace_kit::lake::NewFile;
 
 use super::{Scene, file};
 

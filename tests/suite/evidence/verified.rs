@@ -1,10 +1,10 @@
 //! `verify` does not blame what is kept for its evidence.
 
 use anyhow::Result;
-use tailrace::demo::lake::NewFile;
 use tailrace::sweep::Scope;
 use tailrace::verify::report::{Check, Status};
 use tailrace::verify::verify;
+use tailrace_kit::lake::NewFile;
 
 use super::{Scene, file};
 use crate::verify::{of, settings};

@@ -1,8 +1,8 @@
 //! A tuple is weighed with all of its files, whatever of it was met first.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::sweep::Settings;
+use tailrace_kit::lake::{Field, NewFile};
 
 use super::{NOW, Scene, file};
 use crate::support::program::settings;

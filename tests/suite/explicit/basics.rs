@@ -1,10 +1,10 @@
 //! One commit, exact counts, receipts and guards.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::explicit::call::{DropBody, PartitionItem, TableRef, TruncateBody};
 use tailrace::explicit::problem::Problem;
 use tailrace::explicit::{Bounds, drop_partitions, truncate};
+use tailrace_kit::lake::{Field, NewFile};
 use uuid::Uuid;
 
 use crate::support::TestDatabase;

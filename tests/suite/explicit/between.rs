@@ -1,11 +1,11 @@
 //! What happens between a request's planning and its commit.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Column, Field};
-use tailrace::demo::standin::{Compaction, truncate};
 use tailrace::explicit::call::DropBody;
 use tailrace::explicit::drop_partitions;
 use tailrace::explicit::problem::Problem;
+use tailrace_kit::lake::{Column, Field};
+use tailrace_kit::standin::{Compaction, truncate};
 
 use crate::support::gate::in_order;
 

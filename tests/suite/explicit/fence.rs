@@ -1,8 +1,8 @@
 //! A fence makes the server's own consumers and every prepared append notice.
 
 use anyhow::Result;
-use tailrace::demo::lake::LakeError;
 use tailrace::explicit::call::DropBody;
+use tailrace_kit::lake::LakeError;
 
 use super::{Scene, days, file, ledger};
 

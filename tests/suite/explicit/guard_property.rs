@@ -2,10 +2,10 @@
 //! history; told of every point of random histories, for every set of tuples.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, LakeError};
-use tailrace::demo::standin::{Compaction, truncate};
 use tailrace::explicit::call::DropBody;
 use tailrace::explicit::drop_partitions;
+use tailrace_kit::lake::{Field, LakeError};
+use tailrace_kit::standin::{Compaction, truncate};
 
 use super::{Scene, drop_of, file, item, patient, raw};
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::{TimeDelta, Utc};
 use serde_json::json;
-use tailrace::demo::lake::{CatalogOptions, Column, Field};
-use tailrace::demo::standin::{Compacted, Compaction, Expiry, truncate};
 use tailrace::explicit::call::DropBody;
 use tailrace::explicit::problem::Problem;
+use tailrace_kit::lake::{CatalogOptions, Column, Field};
+use tailrace_kit::standin::{Compacted, Compaction, Expiry, truncate};
 use uuid::Uuid;
 
 use crate::support::TestDatabase;

@@ -1,7 +1,7 @@
 //! Whether catalog, history and receipts tell the same.
 
 use anyhow::Result;
-use tailrace::demo::lake::Catalog;
+use tailrace_kit::lake::Catalog;
 
 /// What is nowhere allowed, as sentences. For a catalog whose floor has not moved, in which every
 /// drop had a key.

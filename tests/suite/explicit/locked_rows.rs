@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use tailrace::demo::standin::HeldFiles;
 use tailrace::explicit::call::DropBody;
 use tailrace::explicit::problem::Problem;
+use tailrace_kit::standin::HeldFiles;
 
 use crate::support::gate::Gate;
 

@@ -1,7 +1,7 @@
 //! Which files are a tuple's.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
+use tailrace_kit::lake::{Field, NewFile};
 
 use crate::support::TestDatabase;
 

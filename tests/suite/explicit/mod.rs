@@ -25,12 +25,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 use tailrace::catalog::session::Session;
-use tailrace::demo::lake::{Catalog, Field, NewFile, Table};
 use tailrace::explicit::call::{
     DropAnswer, DropBody, PartitionItem, TableRef, TruncateAnswer, TruncateBody,
 };
 use tailrace::explicit::problem::Problem;
 use tailrace::explicit::{Bounds, drop_partitions, truncate};
+use tailrace_kit::lake::{Catalog, Field, NewFile, Table};
 use uuid::Uuid;
 
 use crate::support::TestDatabase;
@@ -106,7 +106,7 @@ impl Scene {
     }
 
     /// All rows of the server's tables and of ours.
-    pub async fn everything(&self) -> Result<(tailrace::demo::lake::Dump, Vec<String>)> {
+    pub async fn everything(&self) -> Result<(tailrace_kit::lake::Dump, Vec<String>)> {
         let ours = self
             .database
             .rows(

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, FileRow, LakeError, Table};
-use tailrace::demo::standin::Compaction;
 use tailrace::explicit::call::{DropAnswer, DropBody};
 use tailrace::explicit::problem::Problem;
+use tailrace_kit::lake::{Field, FileRow, LakeError, Table};
+use tailrace_kit::standin::Compaction;
 
 use super::{Scene, drop_of, file, item, ledger};
 

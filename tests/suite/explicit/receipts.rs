@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 use chrono::{TimeDelta, Utc};
-use tailrace::demo::lake::{CatalogOptions, Column, Field};
-use tailrace::demo::standin::Expiry;
 use tailrace::explicit::call::{DropAnswer, DropBody, PartitionItem, TableRef, TruncateBody};
 use tailrace::explicit::drop_partitions;
 use tailrace::explicit::problem::Problem;
+use tailrace_kit::lake::{CatalogOptions, Column, Field};
+use tailrace_kit::standin::Expiry;
 use uuid::Uuid;
 
 use crate::support::TestDatabase;

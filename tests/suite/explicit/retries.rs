@@ -3,12 +3,14 @@
 
 use anyhow::{Context, Result};
 use tailrace::catalog::connect::Database;
-use tailrace::demo::lake::{Field, NewFile, Table};
 use tailrace::explicit::call::{DropAnswer, DropBody, TableRef, TruncateBody};
+use tailrace::explicit::problem::Problem;
 use tailrace::explicit::{drop_partitions, truncate};
+use tailrace_kit::lake::{Field, NewFile, Table};
 use uuid::Uuid;
 
 use crate::support::TestDatabase;
+use crate::support::proxy::Cut;
 
 use super::wire::{Fault, Wire};
 use super::{Scene, days, drop_of, file, first, item, ledger, patient, raw};
@@ -177,4 +179,31 @@ async fn a_truncate_with_a_key_is_as_safe() -> Result<()> {
     }
     assert!(lost > 0);
     ledger::agrees(&scene.catalog).await
+}
+
+/// What a receipt does not tell, the history does: without a key the answer says where to look.
+#[tokio::test]
+async fn an_answer_that_is_lost_at_commit_says_where_to_look() -> Result<()> {
+    for key in [None, Some(Uuid::new_v4())] {
+        for cut in [Cut::BeforeCommit, Cut::AfterCommit] {
+            let scene = Scene::new().await?;
+            scene.table.append(vec![file("1")]).await?;
+            let (proxy, through) = scene.database.through_proxy().await?;
+            let mut session = through.session().await?;
+            let body = TruncateBody { idempotency_key: key, ..TruncateBody::default() };
+            proxy.cut_next(cut);
+            let lost = truncate(&mut session, &raw(), None, &body, "me", &patient()).await;
+            assert!(proxy.has_cut());
+            let expected = match key {
+                None => Problem::OutcomeUnknown { table: "events.raw".to_owned() },
+                Some(_) => Problem::Unavailable,
+            };
+            assert_eq!((expected.status(), expected.code()), (503, "unavailable"));
+            assert_eq!(lost, Err(expected), "{cut:?}");
+            let history = scene.database.rows("SELECT 1 FROM tailrace.drop_history").await?;
+            let drops = usize::from(cut == Cut::AfterCommit);
+            assert_eq!((history.len(), scene.live().await?.len()), (drops, 1 - drops), "{cut:?}");
+        }
+    }
+    Ok(())
 }

@@ -1,8 +1,8 @@
 //! Requests with one key that meet at the commit lock.
 
 use anyhow::Result;
-use tailrace::demo::lake::Field;
 use tailrace::explicit::call::{DropAnswer, DropBody, TruncateBody};
+use tailrace_kit::lake::Field;
 
 use crate::support::gate::{Gate, in_order, queue};
 

@@ -1,9 +1,9 @@
 //! Keys that the server's own commits have used.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Catalog, Field};
 use tailrace::explicit::call::{DropBody, TruncateBody};
 use tailrace::explicit::problem::Problem;
+use tailrace_kit::lake::{Catalog, Field};
 use uuid::Uuid;
 
 use crate::support::TestDatabase;

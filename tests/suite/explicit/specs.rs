@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use tailrace::catalog::shape::copy_specs;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::explicit::problem::Problem;
+use tailrace_kit::lake::{Field, NewFile};
 
 use super::{Scene, drop_of, file, item, of_spec, per_partition};
 

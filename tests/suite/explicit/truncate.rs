@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 use serde_json::Value;
-use tailrace::demo::lake::{Difference, Field, NewFile, differences};
-use tailrace::demo::standin;
 use tailrace::explicit::call::{TruncateAnswer, TruncateBody};
 use tailrace::explicit::problem::Problem;
 use tailrace::explicit::truncate;
+use tailrace_kit::lake::{Difference, Field, NewFile, differences};
+use tailrace_kit::standin;
 use uuid::Uuid;
 
 use super::{Scene, file, ledger, patient, raw};

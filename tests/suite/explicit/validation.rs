@@ -2,10 +2,10 @@
 //! are, in `tailrace::explicit::validate`.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::explicit::call::{DropBody, PartitionItem, TableRef};
 use tailrace::explicit::problem::Problem;
 use tailrace::explicit::{Bounds, drop_partitions};
+use tailrace_kit::lake::{Field, NewFile};
 
 use crate::support::program::settings;
 

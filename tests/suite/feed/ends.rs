@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use serde_json::json;
-use tailrace::demo::standin::{Compaction, truncate};
+use tailrace_kit::standin::{Compaction, truncate};
 
 use super::{NOTHING, Scene, all_ids, ids, window, with_ends};
 
@@ -89,7 +89,7 @@ async fn neither_a_vector_nor_an_alteration_nor_compaction_needs_reconciliation(
 async fn a_rewrite_ends_what_it_replaced() -> Result<()> {
     let scene = Scene::new().await?;
     let start = scene.append(&["1", "2"]).await?;
-    let added = vec![tailrace::demo::lake::NewFile::of(["1"])];
+    let added = vec![tailrace_kit::lake::NewFile::of(["1"])];
     let end = scene.table.overwrite(start, &[1], added).await?.snapshot_id;
     assert_eq!(scene.refused(&window(start, end)).await?, RECONCILE);
     assert_eq!(all_ids(&scene.told(&with_ends(start, end)).await?), [vec![3], vec![], vec![1]]);
@@ -100,7 +100,7 @@ async fn a_rewrite_ends_what_it_replaced() -> Result<()> {
 async fn a_snapshot_that_also_compacted_tells_neither_ends_nor_begins() -> Result<()> {
     let scene = Scene::new().await?;
     let start = scene.append(&["1", "2"]).await?;
-    let added = vec![tailrace::demo::lake::NewFile::of(["1"])];
+    let added = vec![tailrace_kit::lake::NewFile::of(["1"])];
     let end = scene.table.overwrite(start, &[1], added).await?.snapshot_id;
     let compacted = format!(
         "INSERT INTO hog_snapshot_change (catalog_id, snapshot_id, kind, object_id)

@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 use chrono::{TimeDelta, Utc};
 use futures_util::TryStreamExt;
 use serde_json::Value;
-use tailrace::demo::lake::{CatalogOptions, Field, NewFile};
-use tailrace::demo::standin::{Expiry, FloorMove, truncate};
 use tailrace::explicit::problem::Problem;
+use tailrace_kit::lake::{CatalogOptions, Field, NewFile};
+use tailrace_kit::standin::{Expiry, FloorMove, truncate};
 
 use super::{NOTHING, Scene, all_ids, sessions, window, with_ends};
 use crate::support::TestDatabase;

@@ -10,10 +10,10 @@ use futures_util::TryStreamExt;
 use serde_json::Value;
 use sqlx::Connection;
 use tailrace::catalog::connect::close;
-use tailrace::demo::lake::{Field, NewFile};
-use tailrace::demo::standin::truncate;
 use tailrace::feed;
 use tailrace::feed::walk::{BLOCK, CHUNK};
+use tailrace_kit::lake::{Field, NewFile};
+use tailrace_kit::standin::truncate;
 
 use super::{Scene, all_ids, sessions, table_ref, with_ends};
 use crate::support::wait::until;

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use serde_json::json;
-use tailrace::demo::lake::{Column, Field, NewFile};
-use tailrace::demo::standin::Compaction;
+use tailrace_kit::lake::{Column, Field, NewFile};
+use tailrace_kit::standin::Compaction;
 
 use super::{NOTHING, Scene, all_ids, ids, window, with_ends};
 use crate::support::TestDatabase;

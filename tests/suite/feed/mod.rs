@@ -18,12 +18,12 @@ use serde_json::Value;
 use sqlx::PgPool;
 use tailrace::catalog::discovery::TupleOfSpec;
 use tailrace::catalog::session::{Patience, Session};
-use tailrace::demo::lake::{Catalog, Field, NewFile, Table};
 use tailrace::drop::{DropOutcome, DropRequest, drop_tuples};
 use tailrace::explicit::call::TableRef;
 use tailrace::explicit::problem::Problem;
 use tailrace::feed::{self, Changes, ChangesPage, ChangesQuery};
 use tailrace::window::StoredTuple;
+use tailrace_kit::lake::{Catalog, Field, NewFile, Table};
 
 use crate::races::patient;
 use crate::support::TestDatabase;

@@ -3,8 +3,8 @@
 
 use anyhow::Result;
 use fastrand::Rng;
-use tailrace::demo::lake::{FileRow, NewFile};
-use tailrace::demo::standin::{Compaction, truncate};
+use tailrace_kit::lake::{FileRow, NewFile};
+use tailrace_kit::standin::{Compaction, truncate};
 
 use crate::support::contents::{Follower, Objects};
 

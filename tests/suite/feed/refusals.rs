@@ -4,9 +4,9 @@ use std::pin::pin;
 
 use anyhow::{Context, Result};
 use futures_util::TryStreamExt;
-use tailrace::demo::lake::Field;
 use tailrace::explicit::problem::Problem;
 use tailrace::feed::{self, ChangesQuery};
+use tailrace_kit::lake::Field;
 
 use super::{Scene, sessions, table_ref, window, with_ends};
 

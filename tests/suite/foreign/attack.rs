@@ -5,8 +5,8 @@ use sqlx::AssertSqlSafe;
 use tailrace::catalog::connect::close;
 use tailrace::catalog::discovery::has_lookup_index;
 use tailrace::catalog::traces::unindexed::has_ended_index;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::shield::renew;
+use tailrace_kit::lake::{Field, NewFile};
 
 use super::Mallory;
 use crate::support::TestDatabase;

@@ -152,7 +152,7 @@ async fn a_fresh_migration_calls_nothing_of_somebody_else() -> Result<()> {
 async fn a_wrong_schema_is_refused_before_anything_is_applied() -> Result<()> {
     let database = fresh().await?;
     assert_eq!(database.ran(&["migrate"]).await?.code, 0);
-    tailrace::demo::lake::Lake::install(&database.pool, "other").await?;
+    tailrace_kit::lake::Lake::install(&database.pool, "other").await?;
     database.sql("DELETE FROM tailrace.schema_migration WHERE version = 6").await?;
     let env = [("TAILRACE__DATABASE__SCHEMA", "other")];
     let ran = database.ran_with(&["migrate"], &env).await?;

@@ -2,7 +2,7 @@
 //! in `python/bytes.rs`.)
 
 use anyhow::{Context, Result, ensure};
-use tailrace::demo::lake::NewFile;
+use tailrace_kit::lake::NewFile;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 

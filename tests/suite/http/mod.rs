@@ -14,7 +14,7 @@ pub mod tokens;
 mod unfit;
 
 use anyhow::{Context, Result};
-use tailrace::demo::lake::{Catalog, Field, Table};
+use tailrace_kit::lake::{Catalog, Field, Table};
 
 use crate::races::file;
 use crate::support::TestDatabase;

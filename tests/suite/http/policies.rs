@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde_json::json;
-use tailrace::demo::lake::Field;
+use tailrace_kit::lake::Field;
 
 use super::Scene;
 use crate::support::program::days_ago;

@@ -1,8 +1,8 @@
 //! Life, health, numbers.
 
 use anyhow::Result;
-use tailrace::demo::lake::Lake;
-use tailrace::demo::server::{PrivateServer, ServerOptions, StopMode};
+use tailrace_kit::lake::Lake;
+use tailrace_kit::server::{PrivateServer, ServerOptions, StopMode};
 
 use super::client::Client;
 use super::{Scene, address};

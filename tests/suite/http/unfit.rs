@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use serde_json::json;
-use tailrace::demo::lake::{Catalog, CatalogOptions, Column, Field, Lake, NewFile, Table};
+use tailrace_kit::lake::{Catalog, CatalogOptions, Column, Field, Lake, NewFile, Table};
 
 use super::client::Client;
 use super::{Scene, TABLE, address};

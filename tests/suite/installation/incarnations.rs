@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use anyhow::{Context, Result};
 use sqlx::Connection;
-use tailrace::demo::lake::Field;
+use tailrace_kit::lake::Field;
 
 use crate::support::TestDatabase;
 use crate::support::governed::outcomes;

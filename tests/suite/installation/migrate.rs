@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use anyhow::{Context, Result};
-use tailrace::demo::lake::{Field, NewFile};
+use tailrace_kit::lake::{Field, NewFile};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::support::TestDatabase;

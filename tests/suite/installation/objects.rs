@@ -1,7 +1,7 @@
 //! What of the database is ours, and that nothing of hoglake's is touched by it.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
+use tailrace_kit::lake::{Field, NewFile};
 
 use crate::support::TestDatabase;
 

@@ -2,11 +2,11 @@
 
 use anyhow::{Context, Result};
 use tailrace::catalog::connect::Database;
-use tailrace::demo::lake::{Field, NewFile, Table};
 use tailrace::installation::rights::{Purpose, Right, needed};
 use tailrace::shield::renew;
 use tailrace::sweep::report::Outcome;
 use tailrace::sweep::{Scope, run_pass};
+use tailrace_kit::lake::{Field, NewFile, Table};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::TestDatabase;

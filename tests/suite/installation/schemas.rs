@@ -1,8 +1,8 @@
 //! A server whose tables are in another schema than `public`.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, Lake, NewFile};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, Lake, NewFile};
 
 use crate::support::TestDatabase;
 use crate::support::governed::live_ids;

@@ -1,9 +1,9 @@
 //! Another replica brings the schema up to date while a pass of this program runs.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Catalog, Field, Table};
 use tailrace::sweep::report::{Outcome, PassReport};
 use tailrace::sweep::{Scope, run_pass};
+use tailrace_kit::lake::{Catalog, Field, Table};
 use tokio_util::sync::CancellationToken;
 
 use crate::races::{file, patient};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use chrono::{DateTime, Utc};
-use tailrace::demo::lake::{CatalogOptions, Difference, Field, Lake, NewFile, differences};
+use tailrace_kit::lake::{CatalogOptions, Difference, Field, Lake, NewFile, differences};
 
 use crate::support::TestDatabase;
 

@@ -5,7 +5,7 @@ mod tables;
 mod writes;
 
 use anyhow::Result;
-use tailrace::demo::lake::Catalog;
+use tailrace_kit::lake::Catalog;
 
 /// The kinds that a snapshot carries, with their objects.
 pub async fn kinds(catalog: &Catalog, snapshot_id: i64) -> Result<Vec<(String, i64)>> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use tailrace::demo::lake::{Column, Field, LakeError, NewFile};
+use tailrace_kit::lake::{Column, Field, LakeError, NewFile};
 
 use crate::support::TestDatabase;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use tailrace::demo::lake::{Commit, Field, LakeError, NewFile};
+use tailrace_kit::lake::{Commit, Field, LakeError, NewFile};
 
 use crate::support::TestDatabase;
 

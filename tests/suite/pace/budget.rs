@@ -4,9 +4,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::Result;
-use tailrace::demo::lake::Table;
 use tailrace::sweep::report::Outcome;
 use tailrace::sweep::{Progress, Settings};
+use tailrace_kit::lake::Table;
 
 use super::{governed, one_by_one};
 use crate::support::TestDatabase;

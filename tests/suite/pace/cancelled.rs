@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile, Table};
-use tailrace::demo::standin::HeldFiles;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile, Table};
+use tailrace_kit::standin::HeldFiles;
 
 use super::one_by_one;
 use crate::support::TestDatabase;
@@ -74,7 +74,7 @@ async fn a_commit_that_is_cancelled_again_and_again_is_left() -> Result<()> {
     assert_eq!(report.outcome, Outcome::Failed);
     assert_eq!(
         report.error.as_deref(),
-        Some("a statement under the commit lock ran into drop.max_hold and was rolled back whole")
+        Some("the work under the commit lock ran into drop.max_hold and was rolled back whole")
     );
     assert_eq!((report.counts().files, live_ids(&table).await?.len()), (4, 2));
     let pauses: Vec<_> = timer.slept().iter().map(Duration::as_secs_f64).collect();

@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 
 use anyhow::Result;
-use tailrace::demo::lake::Catalog;
 use tailrace::sweep::report::{Outcome, PassReport};
 use tailrace::sweep::{Pacing, Progress, Scope, Settings, run_paced_pass};
+use tailrace_kit::lake::Catalog;
 use tokio_util::sync::CancellationToken;
 
 use super::{governed, one_by_one};

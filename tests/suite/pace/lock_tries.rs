@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use tailrace::demo::lake::NewFile;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::NewFile;
 
 use super::{governed, one_by_one};
 use crate::support::TestDatabase;

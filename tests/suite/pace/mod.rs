@@ -10,8 +10,8 @@ mod removals;
 mod share;
 
 use anyhow::Result;
-use tailrace::demo::lake::{Catalog, Field, NewFile, Table};
 use tailrace::sweep::Settings;
+use tailrace_kit::lake::{Catalog, Field, NewFile, Table};
 
 use crate::support::TestDatabase;
 use crate::support::program::{days_ago, settings};

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
-use tailrace::demo::standin::HeldFiles;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::{Outcome, PassReport};
+use tailrace_kit::lake::{Field, NewFile};
+use tailrace_kit::standin::HeldFiles;
 
 use super::{governed, one_by_one};
 use crate::support::TestDatabase;

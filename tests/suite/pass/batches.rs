@@ -1,9 +1,9 @@
 //! How expired tuples are grouped into snapshots.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile, Table};
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile, Table};
 
 use crate::support::TestDatabase;
 use crate::support::governed::{live_ids, of_table, snapshots};

@@ -1,8 +1,8 @@
 //! Which clock counts: the database's, in UTC, whatever anybody's settings say.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile};
 
 use crate::support::TestDatabase;
 use crate::support::governed::{live_ids, outcomes};

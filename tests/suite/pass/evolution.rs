@@ -1,8 +1,8 @@
 //! Tables whose partitioning changed: each file is judged by the spec that it was written under.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile, Table};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile, Table};
 
 use crate::support::TestDatabase;
 use crate::support::governed::{expired, kept, live_ids, live_values, of_table, values};
@@ -192,7 +192,7 @@ async fn a_renamed_column_changes_nothing() -> Result<()> {
     table.rename_column("at", "happened").await?;
     table.delete_vanished_specs().await?;
     // Another column of the old name is not the policy's.
-    let added = tailrace::demo::lake::Column::new("at", "timestamptz");
+    let added = tailrace_kit::lake::Column::new("at", "timestamptz");
     table.add_column(None, added).await?;
     assert_eq!(database.plan_one("2026-09-25T00:00:00Z").await?, before);
     table.evolve_spec(&[Field::day("happened")]).await?;

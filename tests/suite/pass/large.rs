@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use tailrace::catalog::connect::close;
-use tailrace::demo::lake::{Column, Field, NewFile, Table};
 use tailrace::instant::UtcInstant;
 use tailrace::policy::store;
 use tailrace::sweep::Settings;
@@ -13,6 +12,7 @@ use tailrace::sweep::plan::{Health, TablePlan, plan_table};
 use tailrace::sweep::plan_report::TablePlanReport;
 use tailrace::sweep::reach::Reach;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Column, Field, NewFile, Table};
 
 use crate::support::TestDatabase;
 use crate::support::governed::live_values;

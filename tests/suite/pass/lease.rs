@@ -1,7 +1,7 @@
 //! A pass that is over holds nothing.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
+use tailrace_kit::lake::{Field, NewFile};
 
 use crate::support::TestDatabase;
 use crate::support::wait::until;

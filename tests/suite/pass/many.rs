@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use tailrace::demo::lake::{Column, Field, NewFile};
-use tailrace::demo::standin::HeldFiles;
 use tailrace::drop::Limits;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Column, Field, NewFile};
+use tailrace_kit::standin::HeldFiles;
 
 use crate::support::TestDatabase;
 use crate::support::gate::while_it_waits;

@@ -2,8 +2,8 @@
 //! that merely share a text.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Column, Field, NewFile, differences};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Column, Field, NewFile, differences};
 
 use crate::support::TestDatabase;
 use crate::support::governed::{Values, expired, kept, live_ids, live_values, outcomes, values};

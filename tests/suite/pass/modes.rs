@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde_json::json;
-use tailrace::demo::lake::{Field, NewFile, differences};
 use tailrace::policy::Mode;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile, differences};
 
 use crate::support::TestDatabase;
 use crate::support::governed::{live_ids, of_table, outcomes};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile, differences};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile, differences};
 
 use crate::support::TestDatabase;
 use crate::support::governed::{live_ids, outcomes};

@@ -2,8 +2,8 @@
 //! gets the new spec's id on values of the old transform.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile};
 
 use crate::support::TestDatabase;
 use crate::support::governed::{expired, kept, live_values, values};

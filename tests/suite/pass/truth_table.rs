@@ -2,9 +2,9 @@
 //! `src/window/tests.rs`, where it is held to the pure rules.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Column, Field, NewFile};
 use tailrace::instant::UtcInstant;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Column, Field, NewFile};
 
 use crate::support::TestDatabase;
 use crate::support::governed::{expired, kept, live_values, values};

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use tailrace::demo::lake::{Column, Field, NewFile};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Column, Field, NewFile};
 
 use crate::support::TestDatabase;
 use crate::support::governed::{expired, kept, live_values, outcomes, values};

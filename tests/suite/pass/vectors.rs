@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde::Deserialize;
-use tailrace::demo::lake::{Column, Field, NewFile};
 use tailrace::instant::UtcInstant;
+use tailrace_kit::lake::{Column, Field, NewFile};
 
 use crate::support::TestDatabase;
 use crate::support::governed::expired;

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use sqlx::AssertSqlSafe;
-use tailrace::demo::lake::{Catalog, CatalogOptions, Column, Field, Lake, Table};
+use tailrace_kit::lake::{Catalog, CatalogOptions, Column, Field, Lake, Table};
 use tokio::sync::OnceCell;
 
 use crate::support::TestDatabase;

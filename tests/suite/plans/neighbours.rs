@@ -2,8 +2,8 @@
 //! table itself nor by its neighbours.
 
 use anyhow::Result;
-use tailrace::demo::lake::NewFile;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::NewFile;
 
 use super::crowd::{Crowd, EXPIRED, Statistics};
 use super::passes::pass;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use tailrace::catalog::connect::Database;
-use tailrace::demo::lake::NewFile;
-use tailrace::demo::standin::HeldFiles;
 use tailrace::sweep::report::{Outcome, TableReport};
 use tailrace::sweep::{Scope, Settings, run_pass};
+use tailrace_kit::lake::NewFile;
+use tailrace_kit::standin::HeldFiles;
 use tokio_util::sync::CancellationToken;
 
 use super::crowd::{Crowd, EXPIRED, Statistics};

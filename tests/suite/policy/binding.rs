@@ -1,8 +1,8 @@
 //! A property is bound to the column that its text meant when it was first seen.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Column, Field};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Column, Field};
 
 use super::properties::{PROPERTY, with_property};
 use crate::support::TestDatabase;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use tailrace::demo::lake::{Field, NewFile};
+use tailrace_kit::lake::{Field, NewFile};
 
 use crate::support::TestDatabase;
 use crate::support::program::days_ago;
@@ -206,7 +206,7 @@ async fn policies_are_written_while_somebody_commits() -> Result<()> {
     let catalog = database.catalog("lake").await?;
     let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;
     table.set_property("partition_retention", Some(r#"{"field":"at","keep":"9d"}"#)).await?;
-    let commit = tailrace::demo::lake::Commit::begin(&catalog).await?;
+    let commit = tailrace_kit::lake::Commit::begin(&catalog).await?;
     database.policy("lake", "events.raw", "day(at)", "7d").await?;
     let ran = database.ran(&["policy", "unset", "lake", "events.raw", "--yes"]).await?;
     assert_eq!(ran.code, 0, "{ran:?}");

@@ -1,9 +1,9 @@
 //! Policies of tables and catalogs that are gone.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Column, Field, NewFile, Table};
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Column, Field, NewFile, Table};
 
 use crate::support::TestDatabase;
 use crate::support::governed::{live_ids, outcomes};

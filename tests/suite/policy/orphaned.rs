@@ -3,8 +3,8 @@
 
 use anyhow::Result;
 use serde_json::json;
-use tailrace::demo::lake::{Column, Field, NewFile, Table};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Column, Field, NewFile, Table};
 
 use crate::support::TestDatabase;
 use crate::support::governed::{live_ids, outcomes};

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use serde_json::json;
-use tailrace::demo::lake::{Field, NewFile, Table};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile, Table};
 
 use crate::support::TestDatabase;
 use crate::support::governed::{expired, live_ids, outcomes, values};

@@ -1,7 +1,7 @@
 //! What no policy can be, and what is said to whoever wants it.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Column, Field};
+use tailrace_kit::lake::{Column, Field};
 
 use crate::support::TestDatabase;
 

@@ -3,8 +3,8 @@
 
 use anyhow::Result;
 use tailrace::catalog::claims::keep_window_rules;
-use tailrace::demo::lake::{Field, NewFile, Table};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile, Table};
 
 use crate::support::TestDatabase;
 use crate::support::governed::{expired, live_ids, values};

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use serde_json::json;
-use tailrace::demo::lake::{Field, NewFile, Table};
 use tailrace::shield::{Settings as ShieldSettings, renew};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile, Table};
 
 use crate::support::TestDatabase;
 use crate::support::governed::{live_values, outcomes, values};

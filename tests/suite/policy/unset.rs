@@ -1,8 +1,8 @@
 //! `policy unset`, alone and where a property takes over.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile};
 
 use super::properties::{PROPERTY, with_property};
 use crate::support::TestDatabase;

@@ -8,7 +8,7 @@ mod environment;
 mod scene;
 
 use anyhow::Result;
-use tailrace::demo::lake::{LakeError, NewFile};
+use tailrace_kit::lake::{LakeError, NewFile};
 
 use crate::support::gate::in_order;
 use environment::{Environment, Found};

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
-use tailrace::demo::lake::{Catalog, CatalogOptions, Column, Field, NewFile, Table};
-use tailrace::demo::standin::truncate;
+use tailrace_kit::lake::{Catalog, CatalogOptions, Column, Field, NewFile, Table};
+use tailrace_kit::standin::truncate;
 use uuid::Uuid;
 
 use crate::http::address;

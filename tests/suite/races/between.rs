@@ -1,9 +1,9 @@
 //! Other commits between plan and commit.
 
 use anyhow::{Context, Result};
-use tailrace::demo::lake::Field;
-use tailrace::demo::standin::{Compacted, Compaction, truncate};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::Field;
+use tailrace_kit::standin::{Compacted, Compaction, truncate};
 
 use crate::support::gate::in_order;
 use crate::support::program::days_ago;

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
-use tailrace::demo::standin::HeldFiles;
 use tailrace::sweep::report::{Outcome, TableReport};
 use tailrace::sweep::{Scope, run_pass};
+use tailrace_kit::standin::HeldFiles;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::gate::caught_at_a_row;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use tailrace::demo::standin::HeldFiles;
+use tailrace_kit::standin::HeldFiles;
 use tempfile::TempDir;
 use tokio::net::UnixDatagram;
 

@@ -3,9 +3,9 @@
 use anyhow::{Context, Result};
 use serde_json::Value;
 use sqlx::postgres::PgPoolOptions;
-use tailrace::demo::lake::{CatalogOptions, Column, Field, Lake, Table};
-use tailrace::demo::server::{PrivateServer, ServerOptions, StopMode};
-use tailrace::demo::standin::HeldFiles;
+use tailrace_kit::lake::{CatalogOptions, Column, Field, Lake, Table};
+use tailrace_kit::server::{PrivateServer, ServerOptions, StopMode};
+use tailrace_kit::standin::HeldFiles;
 
 use crate::support::gate::caught_at_a_row;
 use crate::support::process::start;

@@ -1,8 +1,8 @@
 //! A table that is another one, or none, by the time of the commit.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Catalog, Column, Field, Namespace};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Catalog, Column, Field, Namespace};
 
 use crate::support::gate::in_order;
 

@@ -1,9 +1,9 @@
 //! Rows that somebody else has locked without the commit lock.
 
 use anyhow::Result;
-use tailrace::demo::lake::Commit;
-use tailrace::demo::standin::HeldFiles;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::Commit;
+use tailrace_kit::standin::HeldFiles;
 
 use crate::support::gate::{Gate, in_order, queue};
 use crate::support::program::days_ago;

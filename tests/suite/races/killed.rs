@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use tailrace::demo::lake::NewFile;
+use tailrace_kit::lake::NewFile;
 
 use crate::support::gate::leases;
 use crate::support::program::days_ago;

@@ -1,8 +1,8 @@
 //! Files that land around a drop.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile};
 
 use crate::support::TestDatabase;
 use crate::support::gate::in_order;

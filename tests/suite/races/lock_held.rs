@@ -13,13 +13,12 @@ async fn a_catalog_whose_lock_is_not_had_is_left_and_the_others_go_on() -> Resul
     let scene = Scene::new(&[0, 8]).await?;
     let second = scene
         .database
-        .table(&scene.catalog, "second", &[tailrace::demo::lake::Field::day("at")])
+        .table(&scene.catalog, "second", &[tailrace_kit::lake::Field::day("at")])
         .await?;
     second.append(vec![file(9)]).await?;
     scene.database.policy("lake", "events.second", "at", "7d").await?;
     let free = scene.database.catalog("pond").await?;
-    let other =
-        scene.database.table(&free, "raw", &[tailrace::demo::lake::Field::day("at")]).await?;
+    let other = scene.database.table(&free, "raw", &[tailrace_kit::lake::Field::day("at")]).await?;
     other.append(vec![file(8), file(0)]).await?;
     scene.database.policy("pond", "events.raw", "at", "7d").await?;
     let head = scene.catalog.head().await?;

@@ -7,6 +7,7 @@ mod daemon;
 mod daemon_database;
 mod gone;
 mod hydrator;
+mod interrupted;
 mod isolation;
 mod killed;
 mod late;
@@ -24,9 +25,9 @@ mod writers;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use tailrace::demo::lake::{Catalog, Committed, Field, NewFile, Table};
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::{SnapshotReport, TableReport};
+use tailrace_kit::lake::{Catalog, Committed, Field, NewFile, Table};
 
 use crate::support::TestDatabase;
 use crate::support::program::{days_ago, settings};

@@ -2,7 +2,7 @@
 //! has mirrored that yet: writer and pass have no row of the table in common.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
+use tailrace_kit::lake::{Field, NewFile};
 
 use crate::support::TestDatabase;
 use crate::support::program::days_ago;

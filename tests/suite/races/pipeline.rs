@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use chrono::{TimeDelta, Utc};
-use tailrace::demo::lake::{CatalogOptions, Field, FileRow};
-use tailrace::demo::standin::{Cleaned, Cleanup, Consumer, Expiry, FloorMove, Purged};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{CatalogOptions, Field, FileRow};
+use tailrace_kit::standin::{Cleaned, Cleanup, Consumer, Expiry, FloorMove, Purged};
 
 use crate::support::TestDatabase;
 

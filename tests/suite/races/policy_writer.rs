@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use tailrace::demo::standin::HeldFiles;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::standin::HeldFiles;
 
 use crate::support::gate::{Gate, caught_at_a_row, queue};
 use crate::support::wait::until;

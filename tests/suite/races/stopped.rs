@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use tailrace::demo::standin::HeldFiles;
 use tailrace::sweep::report::Outcome;
 use tailrace::sweep::{Scope, run_pass};
+use tailrace_kit::standin::HeldFiles;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::gate::caught_at_a_row;

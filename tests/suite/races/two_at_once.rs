@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use tailrace::catalog::commit_lock::lease_key;
-use tailrace::demo::lake::Field;
-use tailrace::demo::standin::HeldFiles;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::Field;
+use tailrace_kit::standin::HeldFiles;
 
 use crate::support::gate::{Gate, caught_at_a_row, leases, queue, while_it_waits};
 use crate::support::wait::until;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use tailrace::demo::lake::{Difference, Field, differences};
+use tailrace_kit::lake::{Difference, Field, differences};
 
 use crate::support::TestDatabase;
 

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use sqlx::FromRow;
-use tailrace::demo::lake::Catalog;
+use tailrace_kit::lake::Catalog;
 
 /// Files, vectors, records, bytes.
 type Sums = (i64, i64, i64, i64);

@@ -1,9 +1,9 @@
 //! Eight writers who do real commits while passes run.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, LakeError, Table};
-use tailrace::demo::standin::Compaction;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, LakeError, Table};
+use tailrace_kit::standin::Compaction;
 
 use crate::support::program::days_ago;
 

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use tailrace::catalog::clock_memory::accept;
 use tailrace::catalog::connect::close;
-use tailrace::demo::lake::{Column, Field, NewFile};
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Column, Field, NewFile};
 
 use super::Scene;
 use crate::support::governed::kept;

@@ -12,12 +12,12 @@ use anyhow::{Context, Result, ensure};
 use chrono::{TimeDelta, Utc};
 use tailrace::catalog::connect::close;
 use tailrace::catalog::tables::catalogs;
-use tailrace::demo::lake::{Catalog, CatalogOptions, Field, NewFile, Table};
-use tailrace::demo::standin::Expiry;
 use tailrace::explicit::call::{DropAnswer, DropBody};
 use tailrace::explicit::drop_partitions;
 use tailrace::sweep::report::TableReport;
 use tailrace::trace::{Asked, DropTrace, trace};
+use tailrace_kit::lake::{Catalog, CatalogOptions, Field, NewFile, Table};
+use tailrace_kit::standin::Expiry;
 
 use crate::explicit::{days, patient, raw};
 use crate::support::TestDatabase;

@@ -4,9 +4,9 @@ use anyhow::Result;
 use serde_json::json;
 use sqlx::postgres::PgPoolOptions;
 use tailrace::clock_guard::Reading;
-use tailrace::demo::lake::{Lake, NewFile};
 use tailrace::sweep::report::Outcome;
 use tailrace::sweep::{Scope, Settings, run_pass};
+use tailrace_kit::lake::{Lake, NewFile};
 use tokio_util::sync::CancellationToken;
 
 use super::Scene;

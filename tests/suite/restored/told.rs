@@ -1,9 +1,9 @@
 //! What trace, verify and doctor say of drops that a restore took back.
 
 use anyhow::Result;
-use tailrace::demo::standin::Cleanup;
 use tailrace::verify::report::{Check, Status};
 use tailrace::verify::verify;
+use tailrace_kit::standin::Cleanup;
 
 use super::Scene;
 use crate::verify::{of, of_status, settings};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use tailrace::demo::standin::Cleanup;
+use tailrace_kit::standin::Cleanup;
 
 use super::Scene;
 

@@ -1,8 +1,8 @@
 //! What is carried over a restore, or from one catalog to another, and what is told of it.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
-use tailrace::demo::standin::Cleanup;
+use tailrace_kit::lake::{Field, NewFile};
+use tailrace_kit::standin::Cleanup;
 
 use super::Scene;
 use crate::support::TestDatabase;

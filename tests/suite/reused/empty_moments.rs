@@ -2,9 +2,9 @@
 //! no single transaction.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::shield::renew;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile};
 
 use super::Scene;
 use crate::support::program::days_ago;

@@ -2,12 +2,12 @@
 //! given out before, or a drop by request, which is a fact that agrees.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Column, Field, NewFile};
-use tailrace::demo::standin::Cleanup;
 use tailrace::explicit::drop_partitions;
 use tailrace::sweep::report::Outcome;
 use tailrace::verify::report::Status;
 use tailrace::verify::verify;
+use tailrace_kit::lake::{Column, Field, NewFile};
+use tailrace_kit::standin::Cleanup;
 
 use super::Scene;
 use crate::explicit::{drop_of, of_spec, patient, raw};

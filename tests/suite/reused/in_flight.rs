@@ -2,7 +2,7 @@
 //! other files by then.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Column, Field, NewFile};
+use tailrace_kit::lake::{Column, Field, NewFile};
 
 use super::Scene;
 use crate::explicit::days;

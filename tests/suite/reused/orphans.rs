@@ -1,7 +1,7 @@
 //! Names that several tables had.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, Table};
+use tailrace_kit::lake::{Field, Table};
 
 use crate::support::TestDatabase;
 
@@ -16,10 +16,7 @@ async fn violated(database: &TestDatabase) -> Result<bool> {
     Ok(report.to_string().contains("which is gone and had"))
 }
 
-async fn governed(
-    database: &TestDatabase,
-    catalog: &tailrace::demo::lake::Catalog,
-) -> Result<Table> {
+async fn governed(database: &TestDatabase, catalog: &tailrace_kit::lake::Catalog) -> Result<Table> {
     let table = database.table(catalog, "raw", &[Field::day("at")]).await?;
     database.policy("lake", "events.raw", "day(at)", "7d").await?;
     Ok(table)
@@ -90,7 +87,7 @@ async fn other_ways_to_the_name_are_told() -> Result<()> {
             }
             "move" => {
                 let elsewhere = catalog.namespace("elsewhere").await?;
-                let columns = [tailrace::demo::lake::Column::new("at", "timestamptz")];
+                let columns = [tailrace_kit::lake::Column::new("at", "timestamptz")];
                 let other =
                     catalog.create_table(&elsewhere, "raw", &columns, &[Field::day("at")]).await?;
                 other.move_to(&catalog.namespace("events").await?).await?;

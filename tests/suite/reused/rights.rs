@@ -1,8 +1,8 @@
 //! A role with the rights of the README settles a restore and looks after tombstones.
 
 use anyhow::{Context, Result};
-use tailrace::demo::lake::Field;
 use tailrace::installation::rights::{Purpose, needed};
+use tailrace_kit::lake::Field;
 
 use super::Scene;
 

@@ -2,9 +2,9 @@
 //! catalog.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Column, Field, NewFile};
-use tailrace::demo::standin::Cleanup;
 use tailrace::shield::renew;
+use tailrace_kit::lake::{Column, Field, NewFile};
+use tailrace_kit::standin::Cleanup;
 
 use super::Scene;
 use crate::support::governed::{live_ids, outcomes};

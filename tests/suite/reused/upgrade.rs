@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use anyhow::{Context, Result};
 use sqlx::Connection;
-use tailrace::demo::lake::{Field, NewFile};
+use tailrace_kit::lake::{Field, NewFile};
 
 use crate::support::TestDatabase;
 use crate::support::program::days_ago;

@@ -1,10 +1,10 @@
 //! Files of the window are claimed and left alone, and nothing else is.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, differences};
-use tailrace::demo::standin::Compaction;
 use tailrace::policy::Mode;
 use tailrace::shield::renew;
+use tailrace_kit::lake::{Field, differences};
+use tailrace_kit::standin::Compaction;
 
 use super::{Scene, append, rows_of, settings};
 
@@ -14,7 +14,7 @@ use super::{Scene, append, rows_of, settings};
 async fn what_has_expired_or_will_within_the_lead_is_claimed() -> Result<()> {
     let scene = Scene::new().await?;
     let ids = scene.files(&[0, 6, 7, 8, 9, 7, 6]).await?;
-    let null = scene.table.append(vec![tailrace::demo::lake::NewFile::new(vec![None])]).await?;
+    let null = scene.table.append(vec![tailrace_kit::lake::NewFile::new(vec![None])]).await?;
     let before = scene.database.lake.dump().await?;
 
     let renewed = scene.renew().await?;
@@ -58,7 +58,7 @@ async fn a_claim_of_the_servers_own_on_the_same_files_is_no_conflict() -> Result
     assert_eq!(scene.all_rows().await?.len(), 2);
 
     let done = compaction.commit(planned.remove(0)).await?;
-    let tailrace::demo::standin::Compacted::Done { output, .. } = done else { panic!("{done:?}") };
+    let tailrace_kit::standin::Compacted::Done { output, .. } = done else { panic!("{done:?}") };
     scene.renew().await?;
     // Its output is of the same partition.
     assert_eq!(scene.claimed().await?, [output]);
@@ -102,7 +102,7 @@ async fn only_policies_that_drop_claim() -> Result<()> {
 async fn files_come_and_go_with_the_window() -> Result<()> {
     let scene = Scene::new().await?;
     let ids = scene.table.append(
-        ["20000", "20001", "20002"].map(|day| tailrace::demo::lake::NewFile::of([day])).to_vec(),
+        ["20000", "20001", "20002"].map(|day| tailrace_kit::lake::NewFile::of([day])).to_vec(),
     );
     let ids = ids.await?.file_ids;
     // Day 20000 is 2024-10-04: a week after its end, less the lead, is 2024-10-11.

@@ -1,9 +1,9 @@
 //! How much is claimed, and how it is cut into rows.
 
 use anyhow::Result;
-use tailrace::demo::lake::NewFile;
 use tailrace::shield::Settings;
 use tailrace::shield::rows::MOST_IDS;
+use tailrace_kit::lake::NewFile;
 
 use super::{Scene, settings};
 use crate::support::program::days_ago;

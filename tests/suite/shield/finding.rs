@@ -1,8 +1,8 @@
 //! The ways by which the files of the window are found, which all lead to the same.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::shield::Settings;
+use tailrace_kit::lake::{Field, NewFile};
 
 use super::{Scene, append, settings};
 use crate::support::program::days_ago;

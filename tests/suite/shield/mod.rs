@@ -11,8 +11,8 @@ mod specs;
 
 use anyhow::Result;
 use tailrace::config::{Config, LoadOptions};
-use tailrace::demo::lake::{Catalog, Field, NewFile, Table};
 use tailrace::shield::{Renewed, Settings, renew};
+use tailrace_kit::lake::{Catalog, Field, NewFile, Table};
 
 use crate::support::TestDatabase;
 use crate::support::program::days_ago;

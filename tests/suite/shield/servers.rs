@@ -1,8 +1,8 @@
 //! Older servers.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::shield::renew;
+use tailrace_kit::lake::{Field, NewFile};
 
 use super::{Scene, append, settings};
 use crate::support::TestDatabase;

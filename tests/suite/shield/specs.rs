@@ -1,11 +1,11 @@
 //! Renewals copy partition specs: passes may be further apart than the server keeps one that ended.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile, Table};
 use tailrace::instant::UtcInstant;
 use tailrace::shield::{Settings as ShieldSettings, renew};
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::TableReport;
+use tailrace_kit::lake::{Field, NewFile, Table};
 
 use super::settings;
 use crate::support::TestDatabase;

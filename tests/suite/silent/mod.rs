@@ -20,7 +20,7 @@ use anyhow::{Context, Result, bail};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tailrace::catalog::connect::Database;
 use tailrace::catalog::session::Patience;
-use tailrace::demo::lake::{Catalog, Field, Table};
+use tailrace_kit::lake::{Catalog, Field, Table};
 
 use crate::races::{file, whole};
 use crate::support::TestDatabase;

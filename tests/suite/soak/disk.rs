@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use chrono::{TimeDelta, Utc};
 use fastrand::Rng;
-use tailrace::demo::standin::{Cleaned, Cleanup, Expiry};
+use tailrace_kit::standin::{Cleaned, Cleanup, Expiry};
 
 use super::{Left, Soak};
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use anyhow::Result;
-use tailrace::demo::lake::{FileRow, Table, VectorRow};
-use tailrace::demo::standin::Consumer;
+use tailrace_kit::lake::{FileRow, Table, VectorRow};
+use tailrace_kit::standin::Consumer;
 
 use crate::support::contents::{Objects, Rows};
 

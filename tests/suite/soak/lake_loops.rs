@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use chrono::{TimeDelta, Utc};
 use fastrand::Rng;
-use tailrace::demo::standin::{Cleanup, Compacted, Compaction, Expiry, HeldFiles};
+use tailrace_kit::standin::{Cleanup, Compacted, Compaction, Expiry, HeldFiles};
 
 use super::window::{self, SHIELDED};
 use super::{Left, Soak};

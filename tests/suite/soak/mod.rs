@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use fastrand::Rng;
-use tailrace::demo::lake::{CatalogOptions, Field};
+use tailrace_kit::lake::{CatalogOptions, Field};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

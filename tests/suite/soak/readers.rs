@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use fastrand::Rng;
-use tailrace::demo::standin::Consumer;
 use tailrace::explicit::problem::Problem;
+use tailrace_kit::standin::Consumer;
 
 use crate::feed::with_ends;
 use crate::support::contents::Follower;

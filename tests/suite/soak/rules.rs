@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use sqlx::FromRow;
-use tailrace::demo::lake::{FileRow, Table, VectorRow};
+use tailrace_kit::lake::{FileRow, Table, VectorRow};
 
 use crate::support::contents::Rows;
 use crate::support::program::days_ago;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use fastrand::Rng;
-use tailrace::demo::lake::{FileRow, LakeError, NewFile};
+use tailrace_kit::lake::{FileRow, LakeError, NewFile};
 
 use crate::support::program::days_ago;
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use tailrace::demo::lake::{Catalog, Field, NewFile};
-use tailrace::demo::standin::{Cleaned, Cleanup, Compacted, Compaction};
+use tailrace_kit::lake::{Catalog, Field, NewFile};
+use tailrace_kit::standin::{Cleaned, Cleanup, Compacted, Compaction};
 
 use crate::support::TestDatabase;
 
@@ -91,7 +91,7 @@ async fn compaction_leaves_out_groups_with_a_claimed_file() -> Result<()> {
     .await?;
     let mut compaction = Compaction::new(&catalog, 2000);
     let inputs = |groups: Vec<_>| -> Vec<Vec<i64>> {
-        groups.into_iter().map(|group: tailrace::demo::standin::Group| group.inputs).collect()
+        groups.into_iter().map(|group: tailrace_kit::standin::Group| group.inputs).collect()
     };
     assert_eq!(inputs(compaction.plan(&table).await?), [[3, 4]]);
     assert_eq!(claimed(&catalog).await?, [[3, 4].to_vec(), vec![2]]);

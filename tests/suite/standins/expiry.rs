@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use chrono::{DateTime, TimeDelta, Utc};
-use tailrace::demo::lake::{Field, LakeError, NewFile};
-use tailrace::demo::standin::{Cleaned, Cleanup, Consumer, Expiry, FloorMove, Purged, truncate};
+use tailrace_kit::lake::{Field, LakeError, NewFile};
+use tailrace_kit::standin::{Cleaned, Cleanup, Consumer, Expiry, FloorMove, Purged, truncate};
 
 use crate::support::TestDatabase;
 

@@ -7,7 +7,7 @@ mod others;
 use std::time::Duration;
 
 use anyhow::Result;
-use tailrace::demo::lake::{Catalog, CatalogOptions, NewFile};
+use tailrace_kit::lake::{Catalog, CatalogOptions, NewFile};
 
 use crate::support::TestDatabase;
 

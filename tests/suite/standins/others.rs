@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use tailrace::demo::lake::{Field, LakeError, NewFile};
-use tailrace::demo::standin::{Cleaned, Cleanup, Consumer, HeldFiles, truncate};
+use tailrace_kit::lake::{Field, LakeError, NewFile};
+use tailrace_kit::standin::{Cleaned, Cleanup, Consumer, HeldFiles, truncate};
 
 use crate::support::TestDatabase;
 

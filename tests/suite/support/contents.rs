@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
-use tailrace::demo::lake::{FileRow, VectorRow};
+use tailrace_kit::lake::{FileRow, VectorRow};
 
 /// The ids of rows.
 pub type Rows = BTreeSet<i64>;

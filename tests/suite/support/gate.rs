@@ -6,7 +6,7 @@
 
 use anyhow::Result;
 use tailrace::catalog::commit_lock::{commit_key, lease_key};
-use tailrace::demo::lake::{Catalog, Commit};
+use tailrace_kit::lake::{Catalog, Commit};
 
 use super::wait::until;
 
@@ -23,6 +23,14 @@ impl Gate {
     pub async fn open(self) -> Result<()> {
         Ok(self.0.tx.rollback().await?)
     }
+}
+
+/// Whether nobody has the commit lock.
+pub async fn is_free(catalog: &Catalog) -> Result<bool> {
+    Ok(sqlx::query_scalar("SELECT pg_try_advisory_xact_lock($1)")
+        .bind(commit_key(catalog.catalog_id))
+        .fetch_one(catalog.pool())
+        .await?)
 }
 
 /// Returns once so many sessions wait for the commit lock.

@@ -5,7 +5,6 @@ use sqlx::AssertSqlSafe;
 use tailrace::catalog::connect::close;
 use tailrace::catalog::shape::table_shape;
 use tailrace::catalog::tables::{LiveTable, catalogs, live_tables};
-use tailrace::demo::lake::{Catalog, Column, Field, Table};
 use tailrace::policy::field::FieldExpression;
 use tailrace::policy::keep::Keep;
 use tailrace::policy::store;
@@ -15,6 +14,7 @@ use tailrace::sweep::plan::TablePlan;
 use tailrace::sweep::plan_report::PlanReport;
 use tailrace::sweep::planning::{Plans, plan_all};
 use tailrace::sweep::report::{Outcome, PassReport, TableReport};
+use tailrace_kit::lake::{Catalog, Column, Field, Table};
 
 use super::TestDatabase;
 use super::program::settings;

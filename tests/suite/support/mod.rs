@@ -2,6 +2,7 @@
 //! database of its own for each test.
 
 pub mod contents;
+pub mod ddl;
 mod emptied;
 pub mod gate;
 pub mod governed;
@@ -18,8 +19,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::{Context, Result};
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
-use tailrace::demo::lake::{Catalog, CatalogOptions, Column, Field, Lake, Table};
-use tailrace::demo::server::{PrivateServer, ServerOptions};
+use tailrace_kit::lake::{Catalog, CatalogOptions, Column, Field, Lake, Table};
+use tailrace_kit::server::{PrivateServer, ServerOptions};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 

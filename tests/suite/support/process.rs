@@ -58,9 +58,10 @@ impl TestDatabase {
     }
 }
 
-/// Starts the program on a database, with the log as JSON.
-pub fn start(url: &str, args: &[&str], env: &[(&str, &str)]) -> Result<Running> {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tailrace"))
+/// The program on a database, with the log as JSON. It is killed when its run is dropped.
+pub fn program(url: &str, args: &[&str], env: &[(&str, &str)]) -> Command {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_tailrace"));
+    program
         .args(args)
         .env_clear()
         .env("TAILRACE__DATABASE__URL", url)
@@ -70,10 +71,14 @@ pub fn start(url: &str, args: &[&str], env: &[(&str, &str)]) -> Result<Running> 
         .env("USER", "tester")
         .envs(env.iter().copied())
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()?;
+        .kill_on_drop(true);
+    program
+}
+
+/// Starts the program on a database, with the log as JSON.
+pub fn start(url: &str, args: &[&str], env: &[(&str, &str)]) -> Result<Running> {
+    let mut program = program(url, args, env);
+    let mut child = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let stderr = child.stderr.take().context("stderr is piped")?;
     let mut stdout = child.stdout.take().context("stdout is piped")?;
     let (sender, log) = watch::channel(Vec::new());

@@ -9,12 +9,12 @@ use sqlx::{ConnectOptions, PgConnection};
 use tailrace::catalog::connect::Database;
 use tailrace::catalog::session::{Patience, Session};
 use tailrace::config::{Config, LoadOptions};
-use tailrace::demo::lake::NewFile;
 use tailrace::instant::UtcInstant;
 use tailrace::sweep::plan::TablePlan;
 use tailrace::sweep::planning::plan_all;
 use tailrace::sweep::report::{PassReport, TableReport};
 use tailrace::sweep::{Scope, Settings, run_pass};
+use tailrace_kit::lake::NewFile;
 use tokio_util::sync::CancellationToken;
 
 use super::TestDatabase;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ pub enum Cut {
     /// As `AfterCommit`, and the server has yet to notice: to it, the connection stands until
     /// [`Proxy::let_go`].
     AfterCommitHalf,
+    /// As `AfterCommit`, and no connection is to be had until [`Proxy::open`].
+    AfterCommitShut,
 }
 
 /// A message of a client: what it sends before it waits for an answer.
@@ -72,6 +74,7 @@ pub struct Proxy {
 /// What all connections share.
 struct Network {
     next_cut: Mutex<Option<Cut>>,
+    is_shut: AtomicBool,
     planned: Mutex<Option<Silence>>,
     silent: watch::Sender<Option<Silence>>,
     messages: AtomicUsize,
@@ -103,6 +106,7 @@ impl Proxy {
         let port = listener.local_addr()?.port();
         let network = Arc::new(Network {
             next_cut: Mutex::new(None),
+            is_shut: AtomicBool::new(false),
             planned: Mutex::new(None),
             silent: watch::Sender::new(None),
             messages: AtomicUsize::new(0),
@@ -112,6 +116,9 @@ impl Proxy {
         let listening = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let (network, socket) = (shared.clone(), socket.clone());
+                if network.is_shut.load(Ordering::SeqCst) {
+                    continue;
+                }
                 tokio::spawn(async move {
                     if let Ok(server) = UnixStream::connect(socket).await {
                         let mut line = Line { client, server, network, answers: Answers::Pass };
@@ -144,6 +151,11 @@ impl Proxy {
     /// Lets the server notice what was cut off half.
     pub fn let_go(&self) {
         locked(&self.network.lingering).clear();
+    }
+
+    /// Lets new connections through again.
+    pub fn open(&self) {
+        self.network.is_shut.store(false, Ordering::SeqCst);
     }
 
     /// How many messages clients have sent.
@@ -181,10 +193,8 @@ impl Proxy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answers {
     Pass,
-    /// It ends the connection; whether the server's side stays.
-    Cut {
-        stays: bool,
-    },
+    /// It ends the connection.
+    Cut(Cut),
     /// The network falls silent in the middle of it.
     Silent(Silence),
 }
@@ -231,7 +241,12 @@ impl Line {
                             self.client.write_all(&answered[..length / 2]).await?;
                             self.network.silent.send_replace(Some(silence));
                         }
-                        Answers::Cut { stays } => return Ok(stays),
+                        Answers::Cut(cut) => {
+                            // Before the client can notice and come back.
+                            let shuts = cut == Cut::AfterCommitShut;
+                            self.network.is_shut.fetch_or(shuts, Ordering::SeqCst);
+                            return Ok(cut == Cut::AfterCommitHalf);
+                        }
                         Answers::Pass if length == 0 => return Ok(false),
                         Answers::Pass => self.client.write_all(&answered[..length]).await?,
                     }
@@ -246,7 +261,7 @@ impl Line {
         if contains("COMMIT\0") {
             match locked(&self.network.next_cut).take() {
                 Some(Cut::BeforeCommit) => return Ok(false),
-                Some(cut) => self.answers = Answers::Cut { stays: cut == Cut::AfterCommitHalf },
+                Some(cut) => self.answers = Answers::Cut(cut),
                 None => {}
             }
         }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use chrono::{TimeDelta, Utc};
-use tailrace::demo::standin::Cleanup;
+use tailrace_kit::standin::Cleanup;
 
 use super::Scene;
 

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use chrono::{TimeDelta, Utc};
-use tailrace::demo::standin::Consumer;
 use tailrace::trace::state::{Hold, Stage};
+use tailrace_kit::standin::Consumer;
 
 use super::Scene;
 

@@ -15,11 +15,11 @@ use anyhow::{Context, Result};
 use chrono::{DateTime, TimeDelta, Utc};
 use tailrace::catalog::connect::close;
 use tailrace::catalog::tables::catalogs;
-use tailrace::demo::lake::{Catalog, CatalogOptions, Field, NewFile, Table};
-use tailrace::demo::standin::{Expiry, FloorMove};
 use tailrace::instant::UtcInstant;
 use tailrace::sweep::Settings;
 use tailrace::trace::{Asked, DropTrace, TraceReport, advance, trace};
+use tailrace_kit::lake::{Catalog, CatalogOptions, Field, NewFile, Table};
+use tailrace_kit::standin::{Expiry, FloorMove};
 
 use crate::support::TestDatabase;
 use crate::support::program::{days_ago, settings};

@@ -1,8 +1,8 @@
 //! Drops among each other, and among what others queue.
 
 use anyhow::Result;
-use tailrace::demo::standin::Cleanup;
 use tailrace::trace::state::{Hold, Stage};
+use tailrace_kit::standin::Cleanup;
 
 use super::{Scene, at};
 

@@ -1,9 +1,9 @@
 //! Each stage of a drop, with its dates and ids.
 
 use anyhow::Result;
-use tailrace::demo::lake::NewFile;
-use tailrace::demo::standin::{Cleaned, Cleanup, Purged};
 use tailrace::trace::state::{Hold, Stage};
+use tailrace_kit::lake::NewFile;
+use tailrace_kit::standin::{Cleaned, Cleanup, Purged};
 
 use super::{Scene, at};
 use crate::support::program::days_ago;

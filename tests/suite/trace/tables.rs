@@ -1,9 +1,9 @@
 //! Tables that were renamed, dropped or retired, and catalogs that are not what they were.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
-use tailrace::demo::standin::Cleanup;
 use tailrace::trace::state::{Hold, Stage};
+use tailrace_kit::lake::{Field, NewFile};
+use tailrace_kit::standin::Cleanup;
 
 use super::{Scene, at};
 

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use tailrace::catalog::connect::close;
 use tailrace::catalog::traces::unindexed::left;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::trace::state::{Hold, Stage};
+use tailrace_kit::lake::{Field, NewFile};
 
 use super::{Scene, at};
 

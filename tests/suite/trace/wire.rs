@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde_json::json;
-use tailrace::demo::standin::Cleanup;
+use tailrace_kit::standin::Cleanup;
 
 use super::Scene;
 use crate::http::address;

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use tailrace::catalog::connect::close;
-use tailrace::demo::lake::Field;
 use tailrace::explicit::call::TruncateBody;
 use tailrace::explicit::truncate;
 use tailrace::verify::report::{Check, Status};
+use tailrace_kit::lake::Field;
 
 use super::{Scene, of, of_status, problems, settings};
 use crate::explicit::{patient, raw};

@@ -13,13 +13,13 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tailrace::catalog::connect::close;
 use tailrace::config::{Config, LoadOptions};
-use tailrace::demo::lake::{Catalog, Field, Table};
-use tailrace::demo::standin::Expiry;
 use tailrace::explicit::drop_partitions;
 use tailrace::sweep::Scope;
 use tailrace::sweep::report::Outcome;
 use tailrace::verify::report::{Check, CheckReport, Report, Status};
 use tailrace::verify::{Settings, verify};
+use tailrace_kit::lake::{Catalog, Field, Table};
+use tailrace_kit::standin::Expiry;
 use uuid::Uuid;
 
 use crate::explicit::{drop_of, item, patient, raw};

@@ -12,7 +12,7 @@ async fn overdue_files_are_found_by_every_way() -> Result<()> {
     let scene = Scene::new().await?;
     scene.age().await?;
     let other = scene.database.table(&scene.catalog, "other", &[]).await?;
-    other.append(vec![tailrace::demo::lake::NewFile::new(vec![]); 3]).await?;
+    other.append(vec![tailrace_kit::lake::NewFile::new(vec![]); 3]).await?;
     let mut by_texts = settings();
     by_texts.sweep.reach.small_table = 0;
     by_texts.sweep.reach.texts_listed = 2;

@@ -1,8 +1,8 @@
 //! Policies that mean nothing, files that they do not date, leases and policies that were left.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Column, Field, NewFile};
 use tailrace::verify::report::{Check, Status};
+use tailrace_kit::lake::{Column, Field, NewFile};
 
 use super::{Scene, of, of_status, problems};
 

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use tailrace::demo::lake::{CatalogOptions, Field, LakeError, Table};
-use tailrace::demo::standin::{Compaction, Expiry};
 use tailrace::verify::report::{Report, Status};
 use tailrace::verify::verify;
+use tailrace_kit::lake::{CatalogOptions, Field, LakeError, Table};
+use tailrace_kit::standin::{Compaction, Expiry};
 
 use super::settings;
 use crate::races::{file, patient};

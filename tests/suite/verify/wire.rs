@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use serde_json::json;
-use tailrace::demo::lake::Field;
 use tailrace::verify::report::Check;
+use tailrace_kit::lake::Field;
 
 use super::Scene;
 use crate::http;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::instant::UtcInstant;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::{Field, NewFile};
 
 use super::{NOW, Scene};
 use crate::support::governed::{live_ids, of_table};

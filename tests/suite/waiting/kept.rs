@@ -1,9 +1,9 @@
 //! What is busy, too large or kept for its evidence is remembered as long as it is.
 
 use anyhow::Result;
-use tailrace::demo::lake::NewFile;
-use tailrace::demo::standin::HeldFiles;
 use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::NewFile;
+use tailrace_kit::standin::HeldFiles;
 
 use super::{NOW, Scene};
 use crate::support::program::settings;

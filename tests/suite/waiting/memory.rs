@@ -5,10 +5,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::Value;
 use tailrace::catalog::connect::close;
-use tailrace::demo::lake::NewFile;
 use tailrace::explicit::drop_partitions;
 use tailrace::sweep::report::Outcome;
 use tailrace::sweep::{Progress, Settings};
+use tailrace_kit::lake::NewFile;
 
 use super::{NOW, Scene};
 use crate::explicit::{drop_of, item, patient, raw};

@@ -13,9 +13,9 @@ mod words;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
-use tailrace::demo::lake::{Catalog, Field, NewFile, Table};
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::TableReport;
+use tailrace_kit::lake::{Catalog, Field, NewFile, Table};
 
 use crate::support::TestDatabase;
 use crate::support::governed::live_ids;

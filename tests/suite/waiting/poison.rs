@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use tailrace::catalog::connect::close;
-use tailrace::demo::lake::NewFile;
 use tailrace::explicit::drop_partitions;
 use tailrace::explicit::problem::Problem;
 use tailrace::sweep::report::{Outcome, TableReport};
+use tailrace_kit::lake::NewFile;
 
 use super::{NOW, Scene};
 use crate::explicit::{drop_of, item, patient, raw};

@@ -24,7 +24,7 @@ fn now() -> String {
 /// Two refused days and one too large one; all that there is is older than any grace.
 async fn scene() -> Result<(Scene, String)> {
     let scene = Scene::days(4).await?;
-    scene.table.append(vec![tailrace::demo::lake::NewFile::of(["18009"]); 5]).await?;
+    scene.table.append(vec![tailrace_kit::lake::NewFile::of(["18009"]); 5]).await?;
     scene.refuse(&[1, 2], "no").await?;
     let day_ago = chrono::Utc::now() - chrono::TimeDelta::days(1);
     scene.catalog.backdate_through(scene.catalog.head().await?, day_ago).await?;
@@ -45,7 +45,7 @@ async fn plan_lists_it_apart_from_what_goes() -> Result<()> {
     let scene = Scene::days(3).await?;
     scene.refuse(&[1], "no").await?;
     scene.sweep_at(NOW).await?;
-    scene.table.append(vec![tailrace::demo::lake::NewFile::of(["18002"])]).await?;
+    scene.table.append(vec![tailrace_kit::lake::NewFile::of(["18002"])]).await?;
     let plan = scene.database.plan_json("2026-11-30T12:10:00Z").await?;
     let error = "the database says: no (SQLSTATE P0001); \
                  in PL/pgSQL function refuse_files() line 4 at RAISE";
@@ -79,7 +79,7 @@ async fn plan_lists_it_apart_from_what_goes() -> Result<()> {
 #[tokio::test]
 async fn a_plan_knows_what_is_too_large() -> Result<()> {
     let scene = Scene::days(1).await?;
-    scene.table.append(vec![tailrace::demo::lake::NewFile::of(["18009"]); 5]).await?;
+    scene.table.append(vec![tailrace_kit::lake::NewFile::of(["18009"]); 5]).await?;
     let env = [
         ("TAILRACE__SWEEP__MAX_FILES_PER_COMMIT", "4"),
         ("TAILRACE__SWEEP__MAX_FILES_PER_TUPLE", "4"),

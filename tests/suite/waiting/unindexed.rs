@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use tailrace::catalog::connect::close;
-use tailrace::demo::lake::{Field, NewFile, Table};
 use tailrace::explicit::drop_partitions;
 use tailrace::sweep::Settings;
+use tailrace_kit::lake::{Field, NewFile, Table};
 
 use super::Scene;
 use crate::explicit::{drop_of, item, patient, raw};

@@ -1,11 +1,11 @@
 //! What waits is no violation, however much it is; what has not expired does not wait.
 
 use anyhow::Result;
-use tailrace::demo::lake::NewFile;
 use tailrace::instant::UtcInstant;
 use tailrace::sweep::Scope;
 use tailrace::verify::report::{Check, Report, Status};
 use tailrace::verify::verify;
+use tailrace_kit::lake::NewFile;
 
 use super::Scene;
 use crate::support::program::settings;

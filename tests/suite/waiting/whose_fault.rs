@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use tailrace::demo::lake::{Field, NewFile};
 use tailrace::sweep::report::Outcome;
 use tailrace::sweep::{Progress, Settings};
+use tailrace_kit::lake::{Field, NewFile};
 
 use super::{NOW, Scene};
 use crate::support::governed::of_table;

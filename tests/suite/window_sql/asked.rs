@@ -9,10 +9,10 @@ use tailrace::catalog::claims::keep_window_rules;
 use tailrace::catalog::connect::close;
 use tailrace::catalog::session::Session;
 use tailrace::catalog::shape::spec_book;
-use tailrace::demo::lake::Table;
 use tailrace::instant::UtcInstant;
 use tailrace::policy::store;
 use tailrace::window::{Judge, Retention, SpecBook, StoredTuple, Verdict};
+use tailrace_kit::lake::Table;
 
 use crate::support::TestDatabase;
 use crate::support::governed::Values;

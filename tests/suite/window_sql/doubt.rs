@@ -2,9 +2,9 @@
 //! them: no file can prove what they are here, so they are in no window.
 
 use anyhow::{Context, Result};
-use tailrace::demo::lake::{Column, Field, Table};
 use tailrace::window::domain::Domain;
 use tailrace::window::{SpecBook, SpecField};
+use tailrace_kit::lake::{Column, Field, Table};
 
 use super::asked::{Answers, DAY, Question, agree};
 use crate::support::TestDatabase;

@@ -1,8 +1,8 @@
 //! Tables whose specs changed: a text that may mean several things.
 
 use anyhow::{Context, Result};
-use tailrace::demo::lake::{Column, Field, Table};
 use tailrace::instant::UtcInstant;
+use tailrace_kit::lake::{Column, Field, Table};
 
 use super::asked::{Answers, DAY, Question, agree, around};
 use crate::support::TestDatabase;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use tailrace::demo::lake::{Column, Field};
 use tailrace::instant::UtcInstant;
+use tailrace_kit::lake::{Column, Field};
 
 use super::asked::{Answers, DAY, Question, agree};
 use crate::support::TestDatabase;

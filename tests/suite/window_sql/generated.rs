@@ -3,9 +3,9 @@
 use anyhow::{Context, Result};
 use fastrand::Rng;
 use serde_json::json;
-use tailrace::demo::lake::{Column, Field, Table};
 use tailrace::instant::UtcInstant;
 use tailrace::transform::TimeTransform;
+use tailrace_kit::lake::{Column, Field, Table};
 
 use super::asked::{Answers, DAY, Question, agree};
 use crate::support::TestDatabase;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use anyhow::{Context, Result};
 use tailrace::catalog::claims::keep_window_rules;
 use tailrace::catalog::connect::close;
-use tailrace::demo::lake::{Column, Field, Table};
+use tailrace_kit::lake::{Column, Field, Table};
 
 use super::asked::{Answers, Question, agree, in_drop_window};
 use crate::support::TestDatabase;

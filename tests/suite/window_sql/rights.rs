@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
-use tailrace::demo::lake::Field;
+use tailrace_kit::lake::Field;
 
 use crate::support::TestDatabase;
 

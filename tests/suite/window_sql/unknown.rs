@@ -2,8 +2,8 @@
 //! server deleted.
 
 use anyhow::{Context, Result};
-use tailrace::demo::lake::{Column, Field, Table};
 use tailrace::instant::UtcInstant;
+use tailrace_kit::lake::{Column, Field, Table};
 
 use super::asked::{Answers, DAY, Question, agree};
 use crate::support::TestDatabase;

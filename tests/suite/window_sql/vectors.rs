@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use tailrace::demo::lake::{Column, Field, Table};
 use tailrace::instant::UtcInstant;
 use tailrace::transform::TimeTransform;
+use tailrace_kit::lake::{Column, Field, Table};
 
 use super::asked::{DAY, Question, agree, around};
 use crate::support::TestDatabase;

@@ -1,8 +1,8 @@
 //! The rows of `tailrace.drop_window`, and which policies count.
 
 use anyhow::Result;
-use tailrace::demo::lake::{Column, Field};
 use tailrace::policy::Mode;
+use tailrace_kit::lake::{Column, Field};
 
 use crate::support::TestDatabase;
 

@@ -1,0 +1,203 @@
+//! From what was seen to the checks.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use serde_json::Value;
+use tailrace::sweep::report::PassReport;
+use tailrace::transform::TimeTransform;
+use tailrace::window::KeptReason;
+use tailrace_kit::lake::{Dump, Table, differences};
+
+use super::checks::Checks;
+use super::evidence::{count, named, only_ended, rows_of};
+use super::gallery::Gallery;
+use super::removal::{REFUSED, Removal, Sight};
+use super::scene::{EVENTS, NAMESPACE, ORDERS, POLICIES, Scene, TEAMS, UNDATABLE, UNGOVERNED};
+
+/// The tables of the catalog that a commit tail writes to.
+const COMMIT_TAIL: [&str; 5] =
+    ["hog_catalog", "hog_data_file", "hog_delete_file", "hog_snapshot", "hog_snapshot_change"];
+
+/// All that was seen.
+pub struct Findings<'a> {
+    /// The lake.
+    pub scene: &'a Scene,
+    /// The last snapshot before the pass.
+    pub head: i64,
+    /// The catalog's rows right before the pass.
+    pub dump_before: &'a Dump,
+    /// And right after it.
+    pub dump_after: &'a Dump,
+    /// The partitions before the pass.
+    pub before: &'a Gallery,
+    /// And after it.
+    pub after: &'a Gallery,
+    /// What the pass told.
+    pub report: &'a PassReport,
+    /// Objects and rows before the pass.
+    pub at_start: &'a Sight,
+    /// And after it.
+    pub dropped: &'a Sight,
+    /// What became of them.
+    pub removal: &'a Removal,
+}
+
+impl Findings<'_> {
+    /// How many snapshots the pass made.
+    fn snapshots(&self) -> i64 {
+        self.report.tables.iter().map(|table| table.snapshots.len() as i64).sum()
+    }
+}
+
+/// Checks all of it.
+pub async fn check(seen: &Findings<'_>) -> Result<Checks> {
+    let mut checks = Checks::default();
+    the_drop(seen, &mut checks);
+    the_rows(seen, &mut checks);
+    the_objects(seen, &mut checks).await?;
+    Ok(checks)
+}
+
+/// What went and what stayed.
+fn the_drop(seen: &Findings<'_>, checks: &mut Checks) {
+    // The pass has its own time: what the plan said is asked again for that one.
+    let as_of = seen.report.as_of;
+    for (place, policy) in POLICIES.iter().enumerate() {
+        let (files, vectors) = seen.before.governed(place).expired(as_of);
+        let left = seen.before.governed(place).files() - files;
+        let told = seen.report.tables.iter().find(|told| told.table == policy.table);
+        let ended = told.map(|told| told.counts()).unwrap_or_default();
+        let text = |files: i64, vectors: i64, left: i64| {
+            format!("{files} files, {vectors} vectors ended; {left} files left")
+        };
+        checks.equal(
+            &format!("{}, as planned", policy.table),
+            text(ended.files, ended.delete_files, seen.after.governed(place).files()),
+            text(files, vectors, left),
+        );
+    }
+    // By the calendar alone: with 7d, a day goes when it ended 7 days ago.
+    let oldest = (as_of.days() - 7).to_string();
+    checks.equal(
+        &format!("{NAMESPACE}.events_raw, oldest day left"),
+        seen.after.governed(EVENTS).oldest(),
+        TimeTransform::Day.display(Some(&oldest)),
+    );
+    let doubtful = seen.after.governed(ORDERS).kept(KeptReason::AmbiguousSpec)
+        + seen.after.governed(TEAMS).kept(KeptReason::Null);
+    checks.equal("files left because nobody can date them", doubtful, UNDATABLE);
+}
+
+/// What the pass did to the catalog's rows.
+fn the_rows(seen: &Findings<'_>, checks: &mut Checks) {
+    let changed = differences(seen.dump_before, seen.dump_after);
+    let names: BTreeSet<&str> = changed.keys().map(String::as_str).collect();
+    checks.equal(
+        "written to",
+        names.iter().copied().collect::<Vec<_>>().join(" ").replace("hog_", ""),
+        COMMIT_TAIL.join(" ").replace("hog_", ""),
+    );
+    let ended = ["hog_data_file", "hog_delete_file"].map(|table| changed.get(table));
+    let rows: usize = ended.iter().flatten().map(|difference| difference.gone.len()).sum();
+    let as_they_were: usize = ended
+        .iter()
+        .flatten()
+        .filter(|difference| only_ended(difference))
+        .map(|difference| difference.gone.len())
+        .sum();
+    checks.equal(
+        "rows of files and vectors with a new end and no other change",
+        as_they_were,
+        rows,
+    );
+    checks.equal("live vectors on ended files", orphans(seen.dump_after), 0);
+
+    let table = &seen.scene.ungoverned;
+    let files = file_ids(seen.dump_before, table);
+    let own = |dump| rows_of(dump, table.table_id, &files);
+    let (before, after) = (own(seen.dump_before), own(seen.dump_after));
+    let gone: usize = differences(&before, &after).values().map(|d| d.gone.len()).sum();
+    let (rows, more) = (count(&before), count(&after));
+    checks.equal(
+        &format!("{NAMESPACE}.{UNGOVERNED}, its rows as they were"),
+        format!("{} of {more}", rows - gone),
+        format!("{rows} of {rows}"),
+    );
+    let ids: BTreeSet<i64> = numbers(seen.dump_after, "hog_snapshot", "snapshot_id");
+    let head = seen.head + seen.snapshots();
+    checks.same("snapshot ids from 1 to the head, without a gap", &ids, &(1..=head).collect());
+}
+
+/// What became of the objects, and of readers of the past.
+async fn the_objects(seen: &Findings<'_>, checks: &mut Checks) -> Result<()> {
+    let Removal { below, passed, cleaned, .. } = seen.removal;
+    let (all, start) = (&seen.at_start.objects, seen.at_start.rows_text());
+    let went = ended_paths(seen.dump_after);
+    checks.same("objects after the pass, all of them", &seen.dropped.objects, all);
+    checks.equal(
+        "rows at the snapshot before it, by table",
+        seen.dropped.rows_text(),
+        start.clone(),
+    );
+
+    let moved = seen.at_start.floor < below.floor && below.floor <= seen.head;
+    let text = format!("{}, then {}", below.floor, passed.floor);
+    let reached = passed.floor >= seen.head + seen.snapshots();
+    checks.holds("floor below the drop, then past it", moved && reached, text);
+    checks.same("objects with the floor below the drop, all of them", &below.objects, all);
+    checks.equal("rows at the snapshot before it, by table", below.rows_text(), start);
+
+    checks.equal(
+        "the same snapshot with the floor past it",
+        passed.rows_text(),
+        REFUSED.to_owned(),
+    );
+    checks.same("objects with the floor past it, before cleanup", &passed.objects, all);
+    let removed: BTreeSet<String> = all.difference(&cleaned.objects).cloned().collect();
+    checks.same("objects that cleanup deleted, those of the drop", &removed, &went);
+    checks.equal("objects of it that a row still named", seen.removal.cleanup.violations, 0);
+    let tables = seen.scene.governed.iter().chain([&seen.scene.ungoverned]);
+    checks.same("objects left, those that rows name", &cleaned.objects, &named(tables).await?);
+    Ok(())
+}
+
+fn parsed<'a>(dump: &'a Dump, table: &str) -> impl Iterator<Item = Value> + 'a {
+    let rows = dump.get(table).map(Vec::as_slice).unwrap_or_default();
+    rows.iter().filter_map(|row| serde_json::from_str(row).ok())
+}
+
+fn numbers(dump: &Dump, table: &str, column: &str) -> BTreeSet<i64> {
+    parsed(dump, table).filter_map(|row| row[column].as_i64()).collect()
+}
+
+fn file_ids(dump: &Dump, table: &Table) -> BTreeSet<i64> {
+    parsed(dump, "hog_data_file")
+        .filter(|row| row["table_id"] == table.table_id)
+        .filter_map(|row| row["data_file_id"].as_i64())
+        .collect()
+}
+
+/// How many live vectors there are on files that ended.
+fn orphans(dump: &Dump) -> usize {
+    let live: BTreeSet<i64> = parsed(dump, "hog_data_file")
+        .filter(|row| row["end_snapshot"].is_null())
+        .filter_map(|row| row["data_file_id"].as_i64())
+        .collect();
+    parsed(dump, "hog_delete_file")
+        .filter(|row| row["end_snapshot"].is_null())
+        .filter_map(|row| row["data_file_id"].as_i64())
+        .filter(|file| !live.contains(file))
+        .count()
+}
+
+/// The paths of all files and vectors that ended.
+fn ended_paths(dump: &Dump) -> BTreeSet<String> {
+    let tables = ["hog_data_file", "hog_delete_file"];
+    tables
+        .iter()
+        .flat_map(|table| parsed(dump, table))
+        .filter(|row| !row["end_snapshot"].is_null())
+        .filter_map(|row| row["path"].as_str().map(str::to_owned))
+        .collect()
+}

@@ -1,0 +1,233 @@
+//! The guards of a drop: in whose name it is made, and what that one asks for under the commit lock.
+//! Pure.
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::catalog::guard::UnderLock;
+use crate::catalog::receipts::NewReceipt;
+use crate::catalog::tables::TableIdentity;
+use crate::policy::{Policy, Source};
+
+/// The policy that a drop acts for, as it was at planning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyGuard {
+    /// Stored, or a property.
+    pub source: Source,
+    /// The planned revision.
+    pub revision: i64,
+    /// The property's text, which must still be the same.
+    pub property_text: Option<String>,
+}
+
+impl PolicyGuard {
+    /// The guard for a policy that has a row of ours.
+    pub fn of(policy: &Policy) -> Self {
+        PolicyGuard {
+            source: policy.source,
+            revision: policy.revision,
+            property_text: policy.property_text.clone(),
+        }
+    }
+
+    /// Whether the policy that is in force under the lock is the planned one.
+    pub fn holds(&self, now: &UnderLock) -> bool {
+        match self.source {
+            Source::Stored => now.stored_revision == Some(self.revision),
+            Source::Property => {
+                now.stored_revision.is_none()
+                    && now.property_revision == Some(self.revision)
+                    && now.property == self.property_text.clone().map(Value::String)
+            }
+        }
+    }
+}
+
+/// What somebody asks for who names what is dropped: all of it goes, or nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct OperatorGuard<'a> {
+    /// The incarnation of the table that is meant.
+    pub expected_table_uuid: Option<Uuid>,
+    /// What the caller has seen: no file may have come to the named partitions since.
+    pub read_snapshot: Option<i64>,
+    /// More files than this are not ended in one commit.
+    pub max_files: i64,
+    /// What is remembered of the request, where it has a key.
+    pub receipt: Option<NewReceipt<'a>>,
+}
+
+/// In whose name a drop is made.
+#[derive(Debug, Clone, Copy)]
+pub enum Authority<'a> {
+    /// A policy's, which must be in force as it was planned; without one nothing is asked. What it cannot
+    /// have now stays for the next pass.
+    Policy(Option<&'a PolicyGuard>),
+    /// An operator's.
+    Operator(&'a OperatorGuard<'a>),
+}
+
+/// Why a drop gave up. Nothing was written, and none of these is an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The commit lock was not had within `lock_timeout`.
+    LockNotHad,
+    /// Under the commit lock this table of the catalog, or of ours, was locked by somebody else for longer
+    /// than `row_lock_timeout`.
+    TableLocked(String),
+    /// Rows of the named partitions were locked by somebody else for longer than `row_lock_timeout`, or a
+    /// table that is free again.
+    RowsLocked,
+    /// A request with the same key was carried out before.
+    HasReceipt,
+    /// The catalog was restored to an earlier time since the plan began.
+    Restored,
+    /// The table was dropped or replaced, or its catalog is gone.
+    Gone,
+    /// The table is another incarnation than the request expects.
+    Recreated,
+    /// The table is called otherwise now.
+    Renamed,
+    /// The table is not made of parquet files, and is left alone.
+    NotParquet,
+    /// The policy was changed, paused or unset since planning, or is being written right now.
+    PolicyChanged,
+    /// The request's `read_snapshot` is above the head.
+    AheadOfHead {
+        /// The head.
+        head: i64,
+    },
+    /// The request's `read_snapshot` is below the floor.
+    BelowFloor {
+        /// The floor.
+        floor: i64,
+    },
+    /// The table was altered or dropped after the request's `read_snapshot`.
+    DdlSince,
+    /// Files came to the named partitions after the request's `read_snapshot`.
+    FilesSince {
+        /// The first snapshot that brought some.
+        snapshot_id: i64,
+    },
+    /// The request matches more files than one commit ends.
+    TooManyFiles {
+        /// How many it matches.
+        files: i64,
+    },
+}
+
+impl Authority<'_> {
+    /// Whether a drop of this table may be made by what was read under the commit lock; `None` there where
+    /// the catalog is gone. The receipt comes first: who asks a second time gets the first answer, whatever
+    /// happened to the table since.
+    pub fn refuses(&self, table: &TableIdentity, state: Option<&UnderLock>) -> Option<Refusal> {
+        let Some(state) = state else { return Some(Refusal::Gone) };
+        if state.has_receipt {
+            return Some(Refusal::HasReceipt);
+        }
+        if state.is_restored {
+            return Some(Refusal::Restored);
+        }
+        let Some((namespace, name)) = &state.live_as else { return Some(Refusal::Gone) };
+        if state.table_uuid != Some(table.table_uuid) {
+            return Some(Refusal::Gone);
+        }
+        if let Self::Operator(OperatorGuard { expected_table_uuid: Some(expected), .. }) = self
+            && *expected != table.table_uuid
+        {
+            return Some(Refusal::Recreated);
+        }
+        if (namespace, name) != (&table.namespace, &table.table) {
+            return Some(Refusal::Renamed);
+        }
+        if !state.is_parquet {
+            return Some(Refusal::NotParquet);
+        }
+        match self {
+            Self::Policy(guard) => {
+                guard.is_some_and(|guard| !guard.holds(state)).then_some(Refusal::PolicyChanged)
+            }
+            Self::Operator(guard) => changed_since(guard.read_snapshot?, state),
+        }
+    }
+
+    /// What is remembered of the request, where it has a key.
+    pub fn receipt(&self) -> Option<&NewReceipt<'_>> {
+        match self {
+            Self::Policy(_) => None,
+            Self::Operator(guard) => guard.receipt.as_ref(),
+        }
+    }
+
+    /// Whether so many files are more than may be ended in one commit.
+    pub fn refuses_size(&self, files: i64) -> Option<Refusal> {
+        match self {
+            Self::Operator(guard) if files > guard.max_files => {
+                Some(Refusal::TooManyFiles { files })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What happened to the table and its partitions since the caller of a request has seen them.
+fn changed_since(read_snapshot: i64, state: &UnderLock) -> Option<Refusal> {
+    let UnderLock { head, floor, ddl_since, files_since, .. } = *state;
+    if read_snapshot > head {
+        Some(Refusal::AheadOfHead { head })
+    } else if read_snapshot < floor {
+        Some(Refusal::BelowFloor { floor })
+    } else if ddl_since {
+        Some(Refusal::DdlSince)
+    } else {
+        files_since.map(|snapshot_id| Refusal::FilesSince { snapshot_id })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn under_lock(stored: Option<i64>, mirror: Option<i64>, property: Option<&str>) -> UnderLock {
+        UnderLock {
+            head: 1,
+            schema_version: 1,
+            floor: 0,
+            has_receipt: false,
+            table_uuid: None,
+            live_as: None,
+            is_parquet: true,
+            property: property.map(|text| Value::String(text.to_owned())),
+            stored_revision: stored,
+            property_revision: mirror,
+            is_restored: false,
+            ddl_since: false,
+            files_since: None,
+        }
+    }
+
+    #[test]
+    fn the_policy_in_force_must_be_the_planned_one() {
+        let guard = |source, text: Option<&str>| PolicyGuard {
+            source,
+            revision: 5,
+            property_text: text.map(str::to_owned),
+        };
+        let (stored, property) = (guard(Source::Stored, None), guard(Source::Property, Some("a")));
+        for (now, stored_holds, property_holds) in [
+            (under_lock(Some(5), None, None), true, false),
+            (under_lock(Some(6), None, None), false, false),
+            (under_lock(None, None, None), false, false),
+            (under_lock(None, Some(5), Some("a")), false, true),
+            (under_lock(None, Some(5), Some("b")), false, false),
+            (under_lock(None, Some(5), None), false, false),
+            (under_lock(None, Some(6), Some("a")), false, false),
+            (under_lock(Some(5), Some(5), Some("a")), true, false),
+        ] {
+            assert_eq!(
+                (stored.holds(&now), property.holds(&now)),
+                (stored_holds, property_holds),
+                "{now:?}"
+            );
+        }
+    }
+}

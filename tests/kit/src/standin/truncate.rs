@@ -1,0 +1,32 @@
+//! A stand-in for the server's truncate.
+
+use crate::lake::{Commit, Result, Table, kind};
+
+/// Ends all live files of a table, and their vectors, and returns the snapshot. It carries
+/// both a deletion and an alteration, so no consumer can pass it without a new reading; the
+/// schema version moves, the table's statistics do not.
+///
+/// Takes the commit lock for as long as the updates take.
+pub async fn truncate(table: &Table) -> Result<i64> {
+    let mut commit = Commit::begin(&table.catalog).await?;
+    commit.check_table_live(table.table_id).await?;
+    let snapshot_id = commit.ddl_snapshot("truncate").await?;
+    for statement in [
+        "UPDATE hog_delete_file SET end_snapshot = $3
+          WHERE catalog_id = $1 AND table_id = $2 AND end_snapshot IS NULL",
+        "UPDATE hog_data_file SET end_snapshot = $3
+          WHERE catalog_id = $1 AND table_id = $2 AND end_snapshot IS NULL",
+    ] {
+        sqlx::query(statement)
+            .bind(table.catalog.catalog_id)
+            .bind(table.table_id)
+            .bind(snapshot_id)
+            .execute(&mut *commit.tx)
+            .await?;
+    }
+    for kind in [kind::DELETED, kind::TABLE_ALTERED] {
+        commit.change(snapshot_id, kind, table.table_id).await?;
+    }
+    commit.finish().await?;
+    Ok(snapshot_id)
+}

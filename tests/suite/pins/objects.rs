@@ -1,0 +1,19 @@
+//! The SQL objects of the schema `tailrace`. That there are no triggers, rules and references to the server's
+//! tables, and nothing outside of the schema, is tested in `installation/objects.rs`; which rights a role
+//! needs, by each of them, in `installation/roles.rs`.
+
+use anyhow::Result;
+use sqlx::AssertSqlSafe;
+
+use super::golden;
+use crate::support::TestDatabase;
+
+#[tokio::test]
+async fn the_schema_is_made_of_these() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let lines: Vec<String> = sqlx::query_scalar(AssertSqlSafe(include_str!("objects.sql")))
+        .fetch_all(database.lake.pool())
+        .await?;
+    golden::holds("objects.txt", &(lines.join("\n") + "\n"));
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! The pinned rows are read, and gone on with.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tailrace::instant::UtcInstant;
+use tailrace::sweep::Settings;
+use tailrace::sweep::report::Outcome;
+use tailrace_kit::lake::Table;
+
+use super::file::FILE;
+use super::pass::{one_commit, pass, refuse, small_pieces};
+use super::pinned;
+use super::written::{DROPS, path};
+use crate::http::address;
+use crate::http::client::Client;
+use crate::pins::golden;
+use crate::support::TestDatabase;
+use crate::support::governed::live_ids;
+use crate::support::program::settings;
+
+/// So many minutes after the last pass that wrote them.
+async fn later(database: &TestDatabase, minutes: u64) -> Result<UtcInstant> {
+    let last =
+        "SELECT to_char(max(accepted_now) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')
+                FROM tailrace.clock_memory";
+    let last: UtcInstant = database.text(last).await?.context("a pass")?.parse()?;
+    Ok(last.plus(Duration::from_secs(60 * minutes)))
+}
+
+async fn table(database: &TestDatabase, name: &str) -> Result<Table> {
+    let catalog = database.lake.open_catalog("lake").await?;
+    Ok(catalog.open_table("events", name).await?)
+}
+
+/// What is remembered of a table that waits: (tuple, reason, since), and how many parts.
+async fn remembered(database: &TestDatabase, name: &str) -> Result<(Vec<Value>, Value)> {
+    let table_id = table(database, name).await?.table_id;
+    let catalog_id = table(database, name).await?.catalog.catalog_id;
+    let waiting = format!(
+        "SELECT waiting FROM tailrace.sweep_state
+          WHERE catalog_id = {catalog_id} AND table_id = {table_id}"
+    );
+    let waiting = database.text(&waiting).await?.context("it is remembered")?;
+    let waiting: Value = serde_json::from_str(&waiting)?;
+    let tuples = waiting["tuples"].as_array().context("tuples")?.iter();
+    let known = tuples.map(|one| json!([one["tuple"]["values"], one["reason"], one["since"]]));
+    Ok((known.collect(), waiting["parts"].clone()))
+}
+
+/// Cursors and readings are of one version: another one may judge otherwise, and begins anew.
+#[tokio::test]
+async fn a_pass_goes_on_where_the_last_one_stopped() -> Result<()> {
+    let is_of_today = golden::read(FILE).starts_with(concat!(
+        "-- written by tailrace ",
+        env!("CARGO_PKG_VERSION"),
+        "\n"
+    ));
+    for goes_on in [true, false] {
+        let database = pinned().await?;
+        if !goes_on {
+            database.sql("UPDATE tailrace.sweep_state SET rules = '\\x00'").await?;
+        } else if !is_of_today {
+            continue;
+        }
+        let as_of = Some(later(&database, 5).await?);
+        let report = pass(&database, "raw", &Settings { as_of, ..settings() }, None).await?;
+        assert_eq!((report.outcome, report.full), (Outcome::NothingToDo, Some(!goes_on)));
+
+        // Three files were counted before the reading stopped, one of which is gone by now.
+        let read = table(&database, "read").await?;
+        let first = live_ids(&read).await?[0];
+        database
+            .sql(&format!(
+                "DELETE FROM hog_data_file WHERE data_file_id = {first}
+            AND catalog_id = {}",
+                read.catalog.catalog_id
+            ))
+            .await?;
+        let report = pass(&database, "read", &Settings { as_of, ..small_pieces() }, None).await?;
+        let counted = report.counted.map(|counted| counted.undatable_files);
+        let expected = (Some(!goes_on), Some(if goes_on { 4 } else { 3 }));
+        assert_eq!((report.full, counted), expected, "{report:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_waits_is_known() -> Result<()> {
+    let database = pinned().await?;
+    let before = remembered(&database, "refused").await?;
+    assert_eq!(before.0.len(), 1, "{before:?}");
+    // By now nothing refuses it, and it is not asked for before its next look.
+    let at = async |minutes| -> Result<Settings> {
+        Ok(Settings { as_of: Some(later(&database, minutes).await?), ..settings() })
+    };
+    let soon = at(5).await?;
+    let report = pass(&database, "refused", &soon, None).await?;
+    assert_eq!((report.outcome, report.snapshots.len()), (Outcome::Poisoned, 0));
+    assert_eq!(remembered(&database, "refused").await?, before);
+    let report = pass(&database, "refused", &at(20).await?, None).await?;
+    assert_eq!((report.outcome, report.snapshots.len()), (Outcome::Dropped, 1));
+
+    // What was refused together is not what the next pass begins with.
+    let halved = table(&database, "halved").await?;
+    let live = live_ids(&halved).await?;
+    refuse(&database, live[0]).await?;
+    let report =
+        pass(&database, "halved", &Settings { as_of: soon.as_of, ..one_commit() }, None).await?;
+    assert_eq!((report.outcome, report.snapshots.len()), (Outcome::Partial, 1));
+    assert_eq!(live_ids(&halved).await?, [&live[..2], &live[4..]].concat());
+
+    // What is kept by its evidence or for its size stays, and since when.
+    let mut skipping = soon;
+    (skipping.batch.files_per_commit, skipping.batch.files_per_tuple) = (2, 2);
+    skipping.batch.split_oversize = false;
+    for name in ["doubt", "large"] {
+        let before = remembered(&database, name).await?;
+        assert!(!before.0.is_empty());
+        assert_eq!(pass(&database, name, &skipping, None).await?.snapshots, []);
+        assert_eq!(remembered(&database, name).await?, before);
+    }
+    Ok(())
+}
+
+/// A retry meets the receipt of the first request, whose text is hashed as it was then.
+#[tokio::test]
+async fn receipts_are_replayed() -> Result<()> {
+    let database = pinned().await?;
+    // As if the first request had been a moment ago.
+    database.sql("UPDATE tailrace.drop_receipt SET created_at = clock_timestamp()").await?;
+    let receipts = "SELECT idempotency_key, snapshot_id, schema_version, committed, files_ended,
+        delete_files_ended, records, bytes FROM tailrace.drop_receipt ORDER BY 1";
+    let before = database.rows(receipts).await?;
+    let mut daemon = database.start(&["run"], &[("TAILRACE__SCHEDULE__EVERY", "1d")])?;
+    let client = Client { address: address(&mut daemon).await?, headers: Vec::new() };
+    for ((of, body), receipt) in DROPS.into_iter().zip(&before) {
+        let answer = client.json("POST", &path(of), body).await?;
+        assert_eq!(answer.status, 200, "{of}: {answer:?}");
+        let (answer, receipt): (_, Value) = (answer.json()?, serde_json::from_str(receipt)?);
+        for field in ["snapshot_id", "schema_version"] {
+            assert_eq!(answer[field], receipt[field], "{of}: {answer}");
+        }
+        if of.ends_with("drop") {
+            assert_eq!(answer["replayed"], true, "{answer}");
+            for field in ["committed", "files_ended", "delete_files_ended", "records", "bytes"] {
+                assert_eq!(answer[field], receipt[field], "{field} of {answer}");
+            }
+            let ended = answer["partitions"].as_array().context("a list")?.iter();
+            let ended: i64 = ended.filter_map(|one| one["files_ended"].as_i64()).sum();
+            assert_eq!(answer["files_ended"], ended, "{answer}");
+        }
+        let other = body.replacen(['x', '7'], "8", 1).replace("3\"}", "3\", \"read_snapshot\": 9}");
+        if other != body {
+            let refused = client.json("POST", &path(of), &other).await?;
+            assert_eq!((refused.status, &refused.json()?["error"]), (422, &json!("validation")));
+        }
+    }
+    assert_eq!(database.rows(receipts).await?, before);
+    daemon.signal("TERM").await?;
+    ensure!(daemon.end().await?.code == Some(0));
+    Ok(())
+}
+
+/// What the commands tell of them, which no pass has touched since.
+#[tokio::test]
+async fn commands_tell_of_them() -> Result<()> {
+    let database = pinned().await?;
+    let policies = database.done(&["policy", "list", "--all", "--output", "json"]).await?;
+    let specs =
+        database.done(&["spec", "list", "lake", "events.tenants", "--output", "json"]).await?;
+    let mut drops = Vec::new();
+    for catalog in ["lake", "sea"] {
+        let trace = database.done(&["trace", catalog, "--all", "--output", "json"]).await?;
+        for mut drop in trace[0]["drops"].as_array().context("drops")?.clone() {
+            // What holds it back is a matter of the present.
+            drop["held_by"].take();
+            drops.push(drop);
+        }
+    }
+    let at = later(&database, 5).await?.to_string();
+    let args = ["plan", "--at", &at, "--catalog", "lake", "--output", "json"];
+    let plan = database.done(&args).await?;
+    let waiting = plan["tables"].as_array().context("tables")?.iter();
+    let waiting: Vec<_> = waiting.flat_map(|table| table["waiting"].as_array().cloned()).collect();
+    let told = json!({"policies": policies, "specs": specs, "drops": drops, "waiting": waiting});
+    golden::holds("rows-told.json", &(serde_json::to_string_pretty(&told)? + "\n"));
+    Ok(())
+}
+
+/// After a pass of the real present that what must hold does hold, and a clock that is refused stays so.
+#[tokio::test]
+async fn a_pass_of_today_leaves_all_well() -> Result<()> {
+    let database = pinned().await?;
+    // As long after them as it takes for every next look.
+    let due = "UPDATE tailrace.sweep_state
+        SET waiting = replace(waiting::text, '\"next_look\"', '\"was_next_look\"')::jsonb";
+    database.sql(due).await?;
+    let unset = database.ran(&["policy", "unset", "lake", "events.anew"]).await?;
+    assert_eq!(unset.code, 0, "{unset:?}");
+    let swept = database.ran(&["sweep", "--output", "json"]).await?;
+    assert_eq!(swept.code, 3, "{swept:?}");
+    let report: Value = serde_json::from_str(&swept.out)?;
+    let tables = report["tables"].as_array().context("tables")?;
+    let bad = |table: &&Value| {
+        !matches!(table["outcome"].as_str(), Some("dropped" | "nothing_to_do" | "observed"))
+    };
+    let bad: Vec<_> =
+        tables.iter().filter(bad).map(|table| [&table["table"], &table["outcome"]]).collect();
+    assert_eq!(json!(bad), json!([["broken", "clock_skew"]]));
+    assert_eq!(swept.events("catalog_restored").len(), 0, "{swept:?}");
+    let verified = database.ran(&["verify", "--catalog", "lake"]).await?;
+    assert_eq!(verified.code, 0, "{verified:?}");
+    Ok(())
+}
