@@ -80,6 +80,8 @@ events! {
     error PASS_FAILED = "pass_failed";
     /// Another daemon works on a catalog.
     info CATALOG_SKIPPED = "catalog_skipped";
+    /// A session had lost its lease on a catalog when it was to give it back.
+    warn LEASE_LOST = "lease_lost";
     /// A catalog could not be worked on, or not to the end.
     error CATALOG_FAILED = "catalog_failed";
     /// A pass is through with a table.

@@ -1,5 +1,7 @@
 //! The commit lock, and the lease that keeps two daemons off one catalog.
 
+use chrono::{DateTime, Utc};
+
 use super::session::Session;
 
 /// The server's advisory lock class for commits; 4740872 to 4740874 are its other ones.
@@ -67,17 +69,60 @@ pub async fn acquire(
     Ok(())
 }
 
-/// Tries to take the lease on a catalog for the life of this session; never waits.
+/// Which session has a lease: its process on the server. The id of one that is gone is given out again, so
+/// the time at which it began is part of it; `None` where the role may not see that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holder {
+    /// `pg_backend_pid()`.
+    pub pid: i32,
+    /// `pg_stat_activity.backend_start`.
+    pub began: Option<DateTime<Utc>>,
+}
+
+/// Tries to take the lease on a catalog for the life of this session; never waits. Which session that is,
+/// where it got it.
 ///
 /// It costs one session per catalog in work: the lock ends with the session, so the session
 /// must not go back to a pool where it would keep the catalog from every other daemon.
-pub async fn try_lease(connection: &mut Session, catalog_id: i64) -> sqlx::Result<bool> {
-    sqlx::query_scalar!(
-        r#"select pg_catalog.pg_try_advisory_lock($1) as "leased!""#,
+pub async fn try_lease(connection: &mut Session, catalog_id: i64) -> sqlx::Result<Option<Holder>> {
+    let row = sqlx::query!(
+        r#"select case when pg_catalog.pg_try_advisory_lock($1)
+                       then pg_catalog.pg_backend_pid() end as "pid?",
+                  (select a.backend_start from pg_catalog.pg_stat_activity a
+                   where a.pid = pg_catalog.pg_backend_pid()) as "began?""#,
         lease_key(catalog_id)
     )
     .fetch_one(connection)
-    .await
+    .await?;
+    Ok(row.pid.map(|pid| Holder { pid, began: row.began }))
+}
+
+/// Ends this session, if it is the one that has the lease on the catalog: one of
+/// ours that was lost, and of which the server does not know that. Another one that holds the lease is
+/// left alone.
+///
+/// # Errors
+/// As the driver reports them. The session must be of the same role, or this role may not end it.
+pub async fn end_lost_holder(
+    connection: &mut Session,
+    catalog_id: i64,
+    holder: Holder,
+) -> sqlx::Result<()> {
+    sqlx::query_scalar!(
+        r#"select pg_catalog.pg_terminate_backend(l.pid)
+           from pg_catalog.pg_locks l
+           join pg_catalog.pg_stat_activity a on a.pid = l.pid and a.backend_start = $3
+           where l.locktype = 'advisory' and l.granted and l.objsubid = 1 and l.pid = $2
+             and l.database = (select d.oid from pg_catalog.pg_database d
+                               where d.datname = pg_catalog.current_database())
+             and (l.classid::bigint << 32) | l.objid::bigint = $1"#,
+        lease_key(catalog_id),
+        holder.pid,
+        holder.began
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(())
 }
 
 /// Gives the lease back. Without it the lease ends with the session too, but only once the

@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgRow};
 
-use super::pooler;
 use super::session::{Patience, Session};
+use super::{keepalive, pooler};
+
+/// How often the server looks, in the middle of a statement, whether somebody is there.
+pub(crate) const CONNECTION_CHECK: Duration = Duration::from_secs(5);
 
 /// Where the catalogs are, and how long to try to get there.
 #[derive(Debug, Clone)]
@@ -44,8 +47,8 @@ impl Database {
     /// security (a table whose rows a policy would hide raises SQLSTATE 42501: half of a catalog looks
     /// like one in which nothing has expired), writes allowed, READ COMMITTED. Under a stricter default
     /// of the role, whoever waits for another writer of the same row of ours would fail instead of going
-    /// on. And the server is to notice within a minute, and within seconds during a statement, that
-    /// nobody is there any more: a session that lingers keeps its lease.
+    /// on. And either end is to notice that nobody is at the other one ([`keepalive`]), the server also in
+    /// the middle of a statement: a session that lingers keeps its lease.
     ///
     /// Rows are come to by index. Each statement leads from a list of keys to rows; with no or old
     /// statistics, or a short list of ended files, the planner may think that a table is read whole
@@ -77,12 +80,17 @@ impl Database {
              set enable_hashjoin = off; set enable_mergejoin = off; \
              set default_transaction_read_only = {read_only}; \
              set default_transaction_isolation = 'read committed'; \
-             set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10; \
-             set tcp_keepalives_count = 3; set tcp_user_timeout = '60s'; \
-             set client_connection_check_interval = '5s'; \
+             set tcp_keepalives_idle = {}; set tcp_keepalives_interval = {}; \
+             set tcp_keepalives_count = {}; set tcp_user_timeout = {}; \
+             set client_connection_check_interval = {}; \
              {question}",
             search_path(&self.schema),
-            self.patience.statement.as_millis()
+            self.patience.statement.as_millis(),
+            keepalive::IDLE.as_secs(),
+            keepalive::INTERVAL.as_secs(),
+            keepalive::COUNT,
+            keepalive::USER_TIMEOUT.as_millis(),
+            CONNECTION_CHECK.as_millis(),
         );
         let open = async {
             let mut session = pooler::open(&self.options, self.patience).await?;

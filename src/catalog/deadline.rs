@@ -1,16 +1,11 @@
-//! How long an answer of the database is waited for.
-//!
-//! The server bounds its own statements; what it cannot bound is a network that falls silent, where
-//! the driver would wait as long as the kernel does. So whoever waits says how long that may be:
-//! the server's own bound, and something on top.
+//! How long a whole piece of work with the database may take. Each single answer is bounded by the session
+//! ([`super::session`]).
 
 use std::io;
 use std::time::Duration;
 
-/// What an answer may take beyond the server's own bound.
-pub const SLACK: Duration = Duration::from_secs(15);
-
-/// The result of the work, or a timeout that counts as a lost connection.
+/// The result of the work, or a timeout that counts as a lost connection. The session that the work waits
+/// for is lost then, so this is for work that brings its own, or is the last that is done in one.
 pub async fn within<T, E: From<sqlx::Error>>(
     limit: Duration,
     work: impl Future<Output = Result<T, E>>,

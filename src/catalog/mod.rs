@@ -40,6 +40,7 @@ pub mod files;
 pub mod guard;
 pub mod history;
 pub mod inventory;
+pub mod keepalive;
 pub mod live_file;
 pub mod marks;
 pub mod pooler;

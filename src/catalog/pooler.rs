@@ -22,6 +22,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Row};
 use uuid::Uuid;
 
 use super::connect::close;
+use super::keepalive::keep_alive;
 use super::session::{Patience, Session};
 
 /// The session of the server is not ours alone.
@@ -49,7 +50,11 @@ pub async fn open(options: &PgConnectOptions, patience: Patience) -> anyhow::Res
 }
 
 async fn tagged(options: &PgConnectOptions, patience: Patience) -> anyhow::Result<Session> {
-    let mut session = Session::of(options.connect().await?, patience);
+    let connection = options.connect().await?;
+    if options.get_socket().is_none() {
+        keep_alive(options.get_port());
+    }
+    let mut session = Session::of(connection, patience);
     let tag = Uuid::new_v4().to_string();
     // From left to right.
     let statement = format!(

@@ -150,6 +150,7 @@ impl Session {
         work: impl AsyncFnOnce(&mut PgConnection) -> T,
     ) -> sqlx::Result<T> {
         let Session { connection, state } = self;
+        state.settle(connection).await?;
         state.answer(async { Ok(work(connection).await) }).await
     }
 

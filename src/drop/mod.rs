@@ -7,7 +7,7 @@
 //!
 //! # What a tuple passes through
 //! From the look-up of a pass to the UPDATE there are seven types:
-//! 1. [`Candidate`](crate::sweep::lookup::Candidate): a text whose range has expired;
+//! 1. `Candidate`: a text whose range has expired;
 //! 2. [`LiveFile`](crate::catalog::live_file::LiveFile): a file that was found by it;
 //! 3. [`ExpiredTuple`](crate::sweep::plan::ExpiredTuple): its tuple, with all files of it;
 //! 4. [`Round`](crate::sweep::round::Round): the tuples at hand;

@@ -63,6 +63,7 @@ pub mod stream;
 pub mod walk;
 
 use crate::catalog::changes::{self, Edges, Section};
+use crate::catalog::failure::Failure;
 use crate::catalog::session::Session;
 use crate::catalog::tables::{TableIdentity, find_table};
 use crate::events;
@@ -101,7 +102,8 @@ impl Changes {
 /// 404 for the table; 410 below the floor; 422 ahead of the head, for a window that ends before
 /// it begins, and for parameters that do not go together; 400 for a cursor that is none; 409
 /// `table_recreated` for a cursor of another incarnation, `table_dropped` if that happens right
-/// now, `reconciliation_required` if the window holds what only `ended_files` tells.
+/// now, `reconciliation_required` if the window holds what only `ended_files` tells; 503 where the
+/// database is lost on the way.
 pub async fn open(
     connection: &mut Session,
     table: &TableRef,
@@ -223,12 +225,16 @@ fn names(table: &TableIdentity) -> TableRef {
     }
 }
 
-/// Tells the log what the answer does not say.
+/// Tells the log what the answer does not say. Where the database was lost on the way, the same
+/// question may be asked again.
 fn failed(table: &TableRef, error: &sqlx::Error) -> Problem {
     let TableRef { catalog, namespace, table } = table;
     tracing::error!(
         event = events::CHANGES_FAILED, %catalog, %namespace, %table, %error,
         "the changes of a table could not be read"
     );
-    Problem::Internal
+    match Failure::of(error) {
+        Failure::ConnectionLost => Problem::Unavailable,
+        _ => Problem::Internal,
+    }
 }

@@ -101,7 +101,7 @@ impl Walk {
     /// # Errors
     /// 410 if the floor has passed the window's beginning, 409 if the table is gone: then what
     /// was told before is all that will be, and the window is not complete. 500 for what the
-    /// database says, which is logged here.
+    /// database says, 503 where it is lost on the way; both are logged here.
     pub async fn next(
         &mut self,
         connection: &mut Session,

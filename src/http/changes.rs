@@ -49,7 +49,7 @@ pub async fn get_changes(
             Err(problem) => Err(problem),
         };
         session.close().await;
-        Ok(told?)
+        told.map_err(failure)
     };
     match state.carry(work).await? {
         Told::Page(page) => Ok(Json(page).into_response()),
@@ -71,12 +71,17 @@ async fn streamed(state: Arc<State>, changes: feed::Changes) -> Result<Response,
         async move { state.sessions.open().await.map_err(problem) }
     };
     let mut parts = Box::pin(changes.stream(sessions));
-    let first = match parts.next().await {
-        Some(Err(Problem::Unavailable)) => return Err(Failure::Unavailable),
-        first => first.transpose()?.unwrap_or_default(),
-    };
+    let first = parts.next().await.transpose().map_err(failure)?.unwrap_or_default();
     let body = Body::from_stream(stream::iter([Ok(first)]).chain(parts));
     Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// Nothing is done by who only reads.
+fn failure(problem: Problem) -> Failure {
+    match problem {
+        Problem::Unavailable => Failure::Unavailable,
+        problem => Failure::Problem(problem),
+    }
 }
 
 fn problem(failure: Failure) -> Problem {

@@ -48,6 +48,11 @@ pub enum Failure {
     /// 503 `unavailable`: the database, or a session of it, was not to be had.
     #[error("the database cannot be used at the moment; nothing was done, try again")]
     Unavailable,
+    /// 503 `unavailable`: the database was lost on the way, or did not answer in time.
+    #[error(
+        "the database was lost on the way: a change may have been carried out or not; look, or ask again"
+    )]
+    Lost,
 }
 
 impl Failure {
@@ -63,7 +68,7 @@ impl Failure {
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::TooManyDrops | Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TooManyDrops | Self::Unavailable | Self::Lost => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -78,7 +83,7 @@ impl Failure {
             Self::BodyTimeout => "request_timeout",
             Self::BodyTooLarge(_) => "payload_too_large",
             Self::TooManyDrops => "too_many_drops",
-            Self::Unavailable => "unavailable",
+            Self::Unavailable | Self::Lost => "unavailable",
         };
         serde_json::json!({"error": code, "detail": self.to_string()})
     }
@@ -88,7 +93,9 @@ impl Failure {
             Self::Problem(Problem::CommitQueueTimeout { retry_after, .. }) => Some(*retry_after),
             Self::TooManyDrops
             | Self::Unavailable
+            | Self::Lost
             | Self::Problem(Problem::Unavailable | Problem::Unfit(_)) => Some(COME_AGAIN),
+            // Somebody has to look first ([`Problem::OutcomeUnknown`]), or nothing is gained by it.
             _ => None,
         }
     }
@@ -101,7 +108,11 @@ impl Failure {
                 reason: "a lock was not had in time".to_owned(),
                 retry_after: COME_AGAIN,
             }),
-            Cause::ConnectionLost | Cause::TryAgain | Cause::StatementCancelled => {
+            Cause::ConnectionLost => {
+                tell("unavailable", error);
+                Self::Lost
+            }
+            Cause::TryAgain | Cause::StatementCancelled => {
                 tell("unavailable", error);
                 Self::Unavailable
             }
@@ -118,8 +129,10 @@ impl Failure {
             tell("unavailable", unfit);
             return Self::Problem(Problem::Unfit(unfit.clone()));
         }
-        match error.downcast_ref::<sqlx::Error>() {
-            Some(database) => Self::of_database(database),
+        match error.downcast_ref::<sqlx::Error>().map(Self::of_database) {
+            // Nothing was asked of it yet.
+            Some(Self::Lost) => Self::Unavailable,
+            Some(failure) => failure,
             None => Self::of_configuration(error),
         }
     }

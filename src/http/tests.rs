@@ -60,7 +60,7 @@ async fn every_problem_has_its_bytes() {
         reason: "the commit lock was not had".to_owned(),
         retry_after: Duration::from_millis(1_001),
     };
-    let cases: [(Failure, u16, Option<&str>, &str); 21] = [
+    let cases: [(Failure, u16, Option<&str>, &str); 23] = [
         (Problem::BadRequest(text()).into(), 400, None, r#"{"detail":"so","error":"bad_request"}"#),
         (
             Failure::Unauthorized,
@@ -155,6 +155,18 @@ async fn every_problem_has_its_bytes() {
             503,
             Some("1"),
             r#"{"detail":"the database cannot be used at the moment; nothing was done, try again","error":"unavailable"}"#,
+        ),
+        (
+            Failure::Lost,
+            503,
+            Some("1"),
+            r#"{"detail":"the database was lost on the way: a change may have been carried out or not; look, or ask again","error":"unavailable"}"#,
+        ),
+        (
+            Problem::OutcomeUnknown { table: table() }.into(),
+            503,
+            None,
+            r#"{"detail":"the database was lost while it committed: whether the files of table events.raw were ended is not known; if they were, it is the newest drop of the table in `tailrace trace` and GET .../drops. Look there before you ask again, or files that came since go too","error":"unavailable"}"#,
         ),
         (
             Problem::Unfit(Unfit::Newer(7)).into(),

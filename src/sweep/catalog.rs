@@ -1,7 +1,5 @@
 //! A pass over one catalog: its tables in turn, the most overdue first.
 
-use std::time::Duration;
-
 use super::clocks::{Refused, Standing, judge_clock};
 use super::context::{Context, Progress};
 use super::effective;
@@ -13,7 +11,6 @@ use super::settings::Scope;
 use super::slices::{Overdue, Slices, most_overdue_first};
 use super::table::sweep_table;
 use crate::catalog::connect::Database;
-use crate::catalog::deadline::within;
 use crate::catalog::failure::{in_words, is_away};
 use crate::catalog::marks::{note_marks, revoke_marks_before};
 use crate::catalog::restore::settle::{
@@ -23,10 +20,6 @@ use crate::catalog::restore::{Restored, is_whole, note_head, restored, thin_head
 use crate::catalog::shape::copy_specs;
 use crate::catalog::tables::{Catalog, LiveTable, live_tables};
 use crate::events;
-
-/// The longest that may pass before work on a catalog or a table begins: a few statements of at
-/// most 60 s each.
-pub const PREPARATION: Duration = Duration::from_secs(300);
 
 /// How often a commit asks for the commit lock. Where a table did not get it so, the tables after
 /// it ask once each: they would wait for the same one.
@@ -132,10 +125,9 @@ impl<'a> CatalogSweep<'a> {
         let begun = match &mut self.begun {
             Some(begun) => begun,
             begun @ None => {
-                let whole = is_whole(session.connection(), self.catalog.catalog_id);
-                anyhow::ensure!(within(PREPARATION, whole).await?, NOT_WHOLE);
-                let looked = begin(session, self.catalog, self.scope, context);
-                begun.insert(within(PREPARATION, looked).await?)
+                let whole = is_whole(session.connection(), self.catalog.catalog_id).await?;
+                anyhow::ensure!(whole, NOT_WHOLE);
+                begun.insert(begin(session, self.catalog, self.scope, context).await?)
             }
         };
         while !context.stop.is_cancelled() {
@@ -313,8 +305,7 @@ async fn sweep_one(
     let failed =
         |error: String| Some(TableReport::new(&table.identity, Outcome::Failed, Some(error)));
     let min_keep = context.settings.min_keep;
-    let looked = effective::look_and_mirror(session.connection(), table, min_keep);
-    Ok(match within(PREPARATION, looked).await {
+    Ok(match effective::look_and_mirror(session.connection(), table, min_keep).await {
         Err(error) => failed(format!("its policy could not be read: {error}")),
         Ok(Err(problem)) => failed(problem),
         Ok(Ok(None)) => None,

@@ -7,10 +7,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::catalog::PREPARATION;
 use super::settings::Settings;
 use crate::catalog::checks::replaced::{LeftPolicy, left_policies};
-use crate::catalog::deadline::within;
 use crate::catalog::purge::purge;
 use crate::catalog::restore::{is_whole, restored};
 use crate::catalog::session::Session;
@@ -21,12 +19,10 @@ use crate::instant::UtcInstant;
 use crate::policy::command::{forget, set_again};
 use crate::trace::advance;
 
-/// The longest that comparing one catalog with what is remembered of it may take.
-const LOOK: Duration = Duration::from_secs(30);
-
 /// Looks after all of it, in all catalogs but those `untouched`, where the clock is in doubt: everything
 /// here goes by it. Those of `all` that were restored are left as they are, too. What fails is told and
-/// keeps no pass from its work.
+/// keeps no pass from its work. No piece is given up in the middle of a wait, which would lose the session
+/// for those after it: each is a few statements, and the server bounds every one.
 pub async fn keep_house(
     control: &mut Session,
     settings: &Settings,
@@ -35,7 +31,7 @@ pub async fn keep_house(
     all: &[Catalog],
 ) {
     for catalog in all {
-        match within(LOOK, is_settled(control, catalog.catalog_id)).await {
+        match is_settled(control, catalog.catalog_id).await {
             Ok(true) => {}
             Ok(false) => {
                 untouched.insert(catalog.catalog_id);
@@ -52,15 +48,15 @@ pub async fn keep_house(
         }
     }
     let but: Vec<i64> = untouched.iter().copied().collect();
-    let purged = purge(&mut *control, now, settings.history_keep, settings.receipt_keep, &but);
     // Rows that nothing stands behind do no harm: that they could not be purged is no reason to let
     // a pass fail.
-    if let Err(error) = within(PREPARATION, purged).await {
+    let purged = purge(control, now, settings.history_keep, settings.receipt_keep, &but).await;
+    if let Err(error) = purged {
         tracing::warn!(event = events::PURGE_FAILED, %error, "Old rows of ours were not purged");
     }
     if let Some(now) = now.to_chrono() {
-        let looked = look_after_tombstones(control, now, settings.history_keep, &but);
-        if let Err(error) = within(PREPARATION, looked).await {
+        let looked = look_after_tombstones(control, now, settings.history_keep, &but).await;
+        if let Err(error) = looked {
             tracing::warn!(
                 event = events::PURGE_FAILED,
                 %error,
@@ -69,7 +65,7 @@ pub async fn keep_house(
         }
     }
     // Nor that it could not be noted what became of earlier drops.
-    if let Err(error) = within(PREPARATION, advance(control, now, &untouched)).await {
+    if let Err(error) = advance(control, now, &untouched).await {
         tracing::warn!(
             event = events::TRACE_FAILED,
             %error,

@@ -2,28 +2,29 @@
 //!
 //! It holds the lease, a session advisory lock, and does all the work of the pass on that
 //! catalog: whoever loses the session has lost the lease too, and cannot go on writing beside
-//! the one who got it next. It is closed at the end, never pooled.
+//! the one who got it next. It is closed at the end, whatever the server says of the lease, and
+//! never pooled.
 
 use std::time::{Duration, Instant};
 
-use crate::catalog::commit_lock::{release_lease, try_lease};
+use crate::catalog::commit_lock::{Holder, end_lost_holder, release_lease, try_lease};
 use crate::catalog::connect::{Database, close};
-use crate::catalog::deadline::within;
 use crate::catalog::session::Session;
+use crate::events;
 use crate::installation::{Unfit, check};
 
-/// How long the lease of a session that broke may outlive it: the server needs a moment to see
-/// that nobody is there any more, and up to 5 s where the session was in a drop's transaction.
+/// How long the lease of a session that broke, or that was ended, may outlive it: the server needs a
+/// moment to see that, and up to 5 s where the session was in a drop's transaction.
 const LINGERS: Duration = Duration::from_secs(7);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// A session that has not answered by then is as good as broken.
-const ANSWER: Duration = Duration::from_secs(5);
 
 /// A session with the lease on one catalog.
 pub struct LeasedSession<'a> {
     database: &'a Database,
     catalog_id: i64,
     connection: Session,
+    /// Which one it is to the server.
+    holder: Holder,
 }
 
 impl<'a> LeasedSession<'a> {
@@ -33,8 +34,8 @@ impl<'a> LeasedSession<'a> {
     /// As those of [`Database::session`].
     pub async fn open(database: &'a Database, catalog_id: i64) -> anyhow::Result<Option<Self>> {
         let mut connection = database.session().await?;
-        if try_lease(&mut connection, catalog_id).await? {
-            return Ok(Some(LeasedSession { database, catalog_id, connection }));
+        if let Some(holder) = try_lease(&mut connection, catalog_id).await? {
+            return Ok(Some(LeasedSession { database, catalog_id, connection, holder }));
         }
         close(connection).await;
         Ok(None)
@@ -47,21 +48,31 @@ impl<'a> LeasedSession<'a> {
 
     /// Makes sure that there is a session with the lease, after something broke it, and that our
     /// schema is still the one that this program works with: another one may have brought it up to
-    /// date since. Waits a few seconds for a lease that is still held, for that is most likely our
-    /// own broken session's; once it is ours, whatever that session had in hand is committed or
-    /// rolled back.
+    /// date since.
+    ///
+    /// Where the network fell silent the server may know nothing of that for minutes, and keeps the
+    /// lost session with its lease: that one is ended. Then waits a few seconds for a lease that is
+    /// still held. Once it is ours, whatever the lost session had in hand is committed or rolled back.
     ///
     /// # Errors
     /// The database is away, another daemon took the lease in between, or [`Unfit`].
     pub async fn reestablish(&mut self) -> anyhow::Result<()> {
-        match within(ANSWER, check(&mut self.connection, &self.database.schema)).await {
+        match check(&mut self.connection, &self.database.schema).await {
             Ok(()) => return Ok(()),
             Err(error) if error.is::<Unfit>() => return Err(error),
             Err(_) => {}
         }
         let mut connection = self.database.session().await?;
+        // A right that was taken away is no reason to give up: most servers notice by themselves.
+        if let Err(error) = end_lost_holder(&mut connection, self.catalog_id, self.holder).await {
+            tracing::debug!(%error, "a lost session was not ended");
+        }
         let since = Instant::now();
-        while !try_lease(&mut connection, self.catalog_id).await? {
+        loop {
+            if let Some(holder) = try_lease(&mut connection, self.catalog_id).await? {
+                (self.connection, self.holder) = (connection, holder);
+                return Ok(());
+            }
             if since.elapsed() > LINGERS {
                 close(connection).await;
                 anyhow::bail!(
@@ -70,16 +81,56 @@ impl<'a> LeasedSession<'a> {
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
-        self.connection = connection;
-        Ok(())
     }
 
     /// Gives the lease back, so that it is free when this returns, and ends the session.
     pub async fn close(mut self) {
-        if let Err(error) = release_lease(&mut self.connection, self.catalog_id).await {
+        match release_lease(&mut self.connection, self.catalog_id).await {
+            Ok(true) => {}
+            // Somebody else worked on the catalog beside us, or could have.
+            Ok(false) => tracing::warn!(
+                event = events::LEASE_LOST,
+                catalog_id = self.catalog_id,
+                "A session did not have its lease any more when it was to give it back"
+            ),
             // A broken session; its lease goes with it.
-            tracing::debug!(%error, "the lease could not be given back");
+            Err(error) => tracing::debug!(%error, "the lease could not be given back"),
         }
         close(self.connection).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::connect::CONNECTION_CHECK;
+    use crate::catalog::keepalive::{COUNT, IDLE, INTERVAL, USER_TIMEOUT};
+    use crate::catalog::session::Patience;
+    use crate::config::{Config, LoadOptions};
+
+    /// What a network that fell silent has left behind is over within two minutes, with the limits that
+    /// nobody has changed: whoever begins then meets nothing of it.
+    #[test]
+    fn all_is_over_within_two_minutes() {
+        let two_minutes = Duration::from_secs(120);
+        let config = Config::load(&LoadOptions::default()).expect("the built-in configuration");
+        let Patience { statement, slack } = Patience::default();
+
+        // Our side: an answer that does not come, another session, and its lease.
+        let connect = config.database.connect_timeout.get();
+        assert!(statement + slack + connect + LINGERS <= two_minutes);
+
+        // The server's: a session that rests or works, then one whose last answer goes nowhere.
+        let unanswered = (IDLE + INTERVAL * COUNT).max(USER_TIMEOUT);
+        assert!(unanswered + CONNECTION_CHECK <= two_minutes);
+        assert!(statement + USER_TIMEOUT <= two_minutes);
+        // A session that rests or works is gone before its owner gives it up.
+        assert!(unanswered + CONNECTION_CHECK < statement + slack);
+
+        // The commit lock: the longest wait for it, a statement under it, and 5 s in which nobody ends
+        // the transaction.
+        let wait = config.drop.lock_timeout.get().max(config.sweep.lock_timeout.get());
+        let hold = config.drop.max_hold.get() + Duration::from_secs(5);
+        assert!(wait + hold <= two_minutes);
     }
 }

@@ -31,7 +31,6 @@ use std::collections::BTreeMap;
 
 use crate::catalog::checks::{CatalogState, catalog_state};
 use crate::catalog::connect::{Database, close};
-use crate::catalog::deadline::within;
 use crate::catalog::restore::{Restored, restored};
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, LiveTable, TableIdentity, catalogs, live_tables};
@@ -150,12 +149,10 @@ async fn verify_catalog(
     settings: &Settings,
     scope: &Scope,
 ) -> anyhow::Result<Option<CatalogReport>> {
-    sqlx::raw_sql(BEGIN).execute(&mut *connection).await?;
-    let report = in_transaction(connection, catalog, clock, settings, scope).await;
-    // Nothing was written. Where the connection is lost, that is the error to be told.
-    let ended = sqlx::raw_sql("rollback").execute(connection).await;
-    let report = report?;
-    ended?;
+    let mut transaction = connection.begin_with(BEGIN).await?;
+    let report = in_transaction(&mut transaction, catalog, clock, settings, scope).await?;
+    // Nothing was written.
+    transaction.rollback().await?;
     Ok(report)
 }
 
@@ -219,7 +216,7 @@ async fn read_governed(
 ) -> sqlx::Result<Result<Vec<Governed>, String>> {
     let mut probe = Probe::begin(connection, scene.settings.budget).await?;
     let mut tables = Vec::new();
-    let read = within(probe.patience(), governed::read(&mut probe, scene)).await;
+    let read = governed::read(&mut probe, scene).await;
     let stopped = probe.end(read.map(|read| tables = read)).await?;
     Ok(stopped.map_or(Ok(tables), Err))
 }
@@ -230,12 +227,12 @@ async fn read_restored(
     scene: &Scene<'_>,
 ) -> sqlx::Result<Result<Option<Restored>, String>> {
     let mut probe = Probe::begin(connection, scene.settings.budget).await?;
-    let (patience, mut found) = (probe.patience(), None);
+    let mut found = None;
     let compared = async {
         found = restored(probe.turn().await?, scene.catalog.catalog_id).await?;
         Ok::<(), Stop>(())
     };
-    let compared = within(patience, compared).await;
+    let compared = compared.await;
     let stopped = probe.end(compared).await?;
     Ok(stopped.map_or(Ok(found), Err))
 }
@@ -251,8 +248,7 @@ async fn checked(
     findings: &mut Findings,
 ) -> sqlx::Result<Option<String>> {
     let mut probe = Probe::begin(connection, scene.settings.budget).await?;
-    let patience = probe.patience();
-    let ran = within(patience, run(&mut probe, scene, check, findings)).await;
+    let ran = run(&mut probe, scene, check, findings).await;
     probe.end(ran).await
 }
 

@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use super::report::{SAMPLES, Sample};
-use crate::catalog::deadline::SLACK;
 use crate::catalog::failure::{Failure, in_words};
 use crate::catalog::session::Session;
 
@@ -34,7 +33,6 @@ impl From<sqlx::Error> for Stop {
 /// A session for one check.
 pub struct Probe<'a> {
     connection: &'a mut Session,
-    budget: Duration,
     until: Instant,
 }
 
@@ -42,7 +40,7 @@ impl<'a> Probe<'a> {
     /// Begins a check in the session's transaction.
     pub async fn begin(connection: &'a mut Session, budget: Duration) -> sqlx::Result<Self> {
         sqlx::raw_sql("savepoint one_check").execute(&mut *connection).await?;
-        Ok(Probe { connection, budget, until: Instant::now() + budget })
+        Ok(Probe { connection, until: Instant::now() + budget })
     }
 
     /// The session for the next statement, which the server cancels when the budget is used up.
@@ -55,19 +53,16 @@ impl<'a> Probe<'a> {
         if rest.is_zero() {
             return Err(Stop::OutOfBudget);
         }
-        let limit = rest.max(SHORTEST).as_millis().to_string();
+        let limit = rest.max(SHORTEST);
         sqlx::query_scalar!(
             r#"select pg_catalog.set_config('statement_timeout', $1, true) as "set!""#,
-            limit
+            limit.as_millis().to_string()
         )
         .fetch_one(&mut *self.connection)
         .await?;
+        // What comes between two checks takes less; what comes after the transaction is not bound by it.
+        self.connection.statements_take(limit);
         Ok(self.connection)
-    }
-
-    /// How long to wait for the end of the check before the network is given up.
-    pub fn patience(&self) -> Duration {
-        self.budget * 2 + SLACK * 2
     }
 
     /// Ends the check, whatever became of it; in words why it did not come to its end.

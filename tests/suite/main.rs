@@ -28,6 +28,7 @@ mod restored;
 mod reused;
 mod server;
 mod shield;
+mod silent;
 mod soak;
 mod standins;
 mod support;

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::{AUTHOR, Work};
 use crate::backoff::Backoff;
-use crate::catalog::deadline::within;
 use crate::catalog::failure::{Failure, in_words, said, with_row};
 use crate::catalog::history::history;
 use crate::catalog::removals::undrained;
@@ -21,9 +20,6 @@ use crate::sweep::round::{Ended, Round, Stays};
 /// The longest pause after the commit lock was not had. The first one is about as long as
 /// the wait for it was, for whoever held the lock had it for longer than that.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
-
-/// The longest that looking at the removal queue may take.
-const LOOK: Duration = Duration::from_secs(60);
 
 /// What a commit came to, for the one who asked for it.
 pub enum Step {
@@ -161,8 +157,8 @@ impl Work<'_> {
             return Ok(Some(self.end(Ended::Stopped, Outcome::Partial, None)));
         }
         let Some(ceiling) = context.settings.removal_queue_ceiling else { return Ok(None) };
-        let counted = undrained(session.connection(), catalog_id, ceiling.saturating_add(1));
-        let queue = within(LOOK, counted).await?;
+        let at_most = ceiling.saturating_add(1);
+        let queue = undrained(session.connection(), catalog_id, at_most).await?;
         Ok((queue > ceiling).then(|| {
             self.tell_held_back(queue, ceiling);
             let error = format!(

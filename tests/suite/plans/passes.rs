@@ -81,7 +81,13 @@ async fn one_after_another(statistics: Statistics, planned: Planned) -> Result<(
     assert_keeps_to(
         "late",
         &watch.take()?,
-        &[clock, late, by("evidence", &[(FILE_KEY, 2), (STATS_KEY, 2)]), by("guards", &GUARDS), drop_of(8)],
+        &[
+            clock,
+            late,
+            by("evidence", &[(FILE_KEY, 2), (STATS_KEY, 2)]),
+            by("guards", &GUARDS),
+            drop_of(8),
+        ],
     );
 
     // Too many of them for one statement, among as many of a neighbour: by id.
@@ -158,7 +164,13 @@ async fn one_after_another(statistics: Statistics, planned: Planned) -> Result<(
     assert_keeps_to(
         "busy",
         &executed,
-        &[clock, late, by("evidence", &[(FILE_KEY, 3), (STATS_KEY, 3)]), by("guards", &GUARDS), drop_of(100)],
+        &[
+            clock,
+            late,
+            by("evidence", &[(FILE_KEY, 3), (STATS_KEY, 3)]),
+            by("guards", &GUARDS),
+            drop_of(100),
+        ],
     );
     Ok(())
 }

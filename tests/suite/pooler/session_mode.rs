@@ -47,7 +47,7 @@ async fn a_lease_is_taken_kept_from_others_and_given_back() -> Result<()> {
     let Some((scene, pooler)) = behind(PoolMode::Session).await? else { return Ok(()) };
     let catalog_id = scene.catalog.catalog_id;
     let mut direct = scene.database.tailrace().session().await?;
-    assert!(try_lease(&mut direct, catalog_id).await?);
+    assert!(try_lease(&mut direct, catalog_id).await?.is_some());
     let skipped = ran(&pooler, &["sweep"]).await?;
     assert_eq!((skipped.code, skipped.count("catalog_skipped")), (Some(0), 1), "{skipped:?}");
     assert_eq!(scene.live().await?, scene.files);
@@ -58,11 +58,11 @@ async fn a_lease_is_taken_kept_from_others_and_given_back() -> Result<()> {
     sqlx::query("LOCK TABLE hog_data_file").execute(&mut *writer).await?;
     let mut run = start(&pooler.url(), &["run"], &[("TAILRACE__SCHEDULE__EVERY", "1d")])?;
     until("the daemon has the lease", async || Ok(leases(&scene).await? == 1)).await?;
-    assert!(!try_lease(&mut direct, catalog_id).await?);
+    assert!(try_lease(&mut direct, catalog_id).await?.is_none());
     writer.rollback().await?;
     run.event("pass_finished", 1).await?;
     assert_eq!(scene.live().await?, [scene.files[0]]);
-    assert!(try_lease(&mut direct, catalog_id).await?);
+    assert!(try_lease(&mut direct, catalog_id).await?.is_some());
     run.signal("TERM").await?;
     assert_eq!(run.end().await?.code.context("ended by itself")?, 0);
     Ok(())

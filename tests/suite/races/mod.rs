@@ -19,7 +19,7 @@ mod policy_writer;
 mod stopped;
 mod two_at_once;
 mod untouched;
-mod whole;
+pub mod whole;
 mod writers;
 
 use std::time::Duration;

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use tailrace::verify::Settings;
+use tailrace::sweep::Scope;
 use tailrace::verify::report::{Check, Status};
+use tailrace::verify::{Settings, verify};
 
 use super::{Scene, of, of_status, settings};
 
@@ -56,6 +57,27 @@ async fn a_statement_is_cancelled_when_the_budget_is_over() -> Result<()> {
     assert_eq!(of_status(&report, Status::Incomplete), [Check::DropHistory], "{report:#?}");
     let notes = &of(&report, Check::DropHistory)?.notes;
     assert_eq!(notes, &["it needs longer than verify.budget"]);
+    Ok(())
+}
+
+/// A check is waited for as long as its budget is, whatever other statements of the session may take.
+#[tokio::test]
+async fn a_budget_that_is_longer_than_a_statement_is_waited_for() -> Result<()> {
+    let (scene, _) = Scene::swept().await?;
+    scene
+        .database
+        .sql(
+            "ALTER TABLE hog_snapshot_change RENAME TO all_changes;
+             CREATE VIEW hog_snapshot_change AS
+               SELECT c.* FROM all_changes c WHERE (SELECT true FROM pg_sleep(2))",
+        )
+        .await?;
+    let mut database = scene.database.tailrace();
+    database.patience.statement = Duration::from_secs(1);
+    database.patience.slack = Duration::from_millis(500);
+    let settings = Settings { budget: Duration::from_secs(60), ..settings() };
+    let report = verify(&database, &settings, &Scope::default()).await?;
+    assert_eq!(of(&report, Check::DropHistory)?.status, Status::Ok, "{report:#?}");
     Ok(())
 }
 
