@@ -179,7 +179,7 @@ async fn run_or_prepare(
                        where k.catalog_id = f.catalog_id and k.snapshot_id = f.begin_snapshot
                          and k.object_id = f.table_id and k.kind = 'table_compacted')
                    order by f.begin_snapshot limit 1) as files_since,
-                  pg_catalog.set_config('statement_timeout', greatest($3::bigint - (1000 *
+                  pg_catalog.set_config('statement_timeout', greatest($3::bigint - (1000::numeric *
                     extract(epoch from pg_catalog.clock_timestamp()
                                        - pg_catalog.statement_timestamp()))::bigint, 1)::text, true)
                     as "what_is_left"
