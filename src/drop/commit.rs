@@ -40,7 +40,7 @@ use super::plan::of_request;
 use super::request::{Attempt, DropError, DropOutcome, DropRequest, Limits, Receipt};
 use crate::catalog::busy::{busy_tuples, locked_table};
 use crate::catalog::discovery::{Counts, TupleOfSpec};
-use crate::catalog::failure::{Failure, is_wait_for_table};
+use crate::catalog::failure::{Failure, is_refusal, is_wait_for_table};
 use crate::catalog::guard::{Question, look};
 use crate::catalog::history::{HistoryRow, history};
 use crate::catalog::receipts::{self, CameOfIt};
@@ -183,9 +183,7 @@ pub async fn commit_once(
         Ok(Worked::Done(done)) => match held.commit(times).await {
             Ok(()) => Ok(Tried::Done(done)),
             // A deferred constraint or trigger refused it: the server has answered.
-            Err(error) if Failure::of(&error) == Failure::Content => {
-                Err(DropError::Database(error))
-            }
+            Err(error) if is_refusal(&error) => Err(refused(error)),
             Err(error) => Err(DropError::AnswerLost { drop_id, busy: indexes(&done.busy), error }),
         },
         Ok(Worked::Refused(refusal)) => {
@@ -292,9 +290,15 @@ fn in_time<T>(answer: sqlx::Result<T>) -> Result<Result<T, Worked>, DropError> {
         Ok(answer) => Ok(Ok(answer)),
         Err(error) => match Failure::of(&error) {
             Failure::LockNotAvailable => Ok(Err(Worked::LockTimeout(error))),
-            Failure::StatementCancelled => Err(DropError::HoldExceeded),
-            _ => Err(DropError::Database(error)),
+            _ => Err(refused(error)),
         },
+    }
+}
+
+fn refused(error: sqlx::Error) -> DropError {
+    match Failure::of(&error) {
+        Failure::StatementCancelled => DropError::HoldExceeded,
+        _ => DropError::Database(error),
     }
 }
 
