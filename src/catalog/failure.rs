@@ -1,6 +1,6 @@
 //! The one mapper from SQLSTATE to what it means for us.
 
-use sqlx::postgres::PgDatabaseError;
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 /// What a database error means for the work that met it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +84,15 @@ fn names_a_row(words: &str) -> bool {
     places
         .filter_map(|(place, _)| place.split_once(','))
         .any(|(page, item)| page.parse::<u32>().is_ok() && item.parse::<u16>().is_ok())
+}
+
+/// Whether the server refused a statement, and the session goes on: nothing of it was done. An error that
+/// ends the session may come after a COMMIT too.
+pub fn is_refusal(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(database) = error else { return false };
+    database
+        .try_downcast_ref::<PgDatabaseError>()
+        .is_some_and(|error| error.severity() == PgSeverity::Error)
 }
 
 /// Whether an error comes from a database that could not be reached, or was lost on the way.

@@ -37,7 +37,7 @@ use super::hold::{HeldLock, Times, millis};
 use super::request::{DropError, Limits};
 use crate::catalog::busy::{busy_tuples, locked_table};
 use crate::catalog::drop_write::DropWrite;
-use crate::catalog::failure::{Failure, is_wait_for_table};
+use crate::catalog::failure::{Failure, is_refusal, is_wait_for_table};
 use crate::catalog::guard::{Question, look};
 use crate::catalog::receipts::{self, CameOfIt};
 use crate::catalog::session::Session;
@@ -103,13 +103,9 @@ pub async fn commit_once(
         }
         Ok(Worked::Done(done)) => match held.commit(times).await {
             Ok(()) => Ok(Tried::Done(done)),
-            Err(error) if !is_refused(&error) => {
-                Err(DropError::AnswerLost { drop_id, busy: indexes(&done.busy), error })
-            }
-            Err(error) if Failure::of(&error) == Failure::StatementCancelled => {
-                Err(DropError::HoldExceeded)
-            }
-            Err(error) => Err(DropError::Database(error)),
+            // A deferred constraint or trigger refused it: the server has answered.
+            Err(error) if is_refusal(&error) => Err(refused(error)),
+            Err(error) => Err(DropError::AnswerLost { drop_id, busy: indexes(&done.busy), error }),
         },
         Ok(Worked::Refused(refusal)) => {
             held.release(times).await;
@@ -184,15 +180,6 @@ async fn under_lock(
     Ok(Worked::Done(Done { written, head, schema_version, busy }))
 }
 
-/// Whether the server has answered a COMMIT, and did not commit: a deferred constraint or trigger failed, or
-/// took too long. One that ends the session with its answer may have committed before.
-fn is_refused(error: &sqlx::Error) -> bool {
-    let sqlx::Error::Database(database) = error else { return false };
-    let ends_session = Failure::of(error) == Failure::ConnectionLost
-        || database.code().as_deref() == Some("25P04");
-    !ends_session
-}
-
 /// What a drop asks under the lock, in this name.
 pub fn question<'a>(
     drop: &'a DropWrite<'_>,
@@ -224,9 +211,15 @@ fn in_time<T>(answer: sqlx::Result<T>) -> Result<Result<T, Worked>, DropError> {
         Ok(answer) => Ok(Ok(answer)),
         Err(error) => match Failure::of(&error) {
             Failure::LockNotAvailable => Ok(Err(Worked::LockTimeout(error))),
-            Failure::StatementCancelled => Err(DropError::HoldExceeded),
-            _ => Err(DropError::Database(error)),
+            _ => Err(refused(error)),
         },
+    }
+}
+
+fn refused(error: sqlx::Error) -> DropError {
+    match Failure::of(&error) {
+        Failure::StatementCancelled => DropError::HoldExceeded,
+        _ => DropError::Database(error),
     }
 }
 

@@ -207,3 +207,24 @@ async fn an_answer_that_is_lost_at_commit_says_where_to_look() -> Result<()> {
     }
     Ok(())
 }
+
+/// Whatever SQLSTATE a deferred trigger may raise with: the server has answered, and has written nothing.
+#[tokio::test]
+async fn a_commit_that_the_server_refuses_is_no_lost_answer() -> Result<()> {
+    let scene = Scene::new().await?;
+    scene.table.append(vec![file("1")]).await?;
+    scene
+        .database
+        .sql(
+            "CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN RAISE 'no' USING ERRCODE = 'ZZ001'; END $$;
+             CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON hog_snapshot_change
+               DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.refuse()",
+        )
+        .await?;
+    let before = scene.everything().await?;
+    assert_eq!(scene.call(&days(["1"])).await?, Err(Problem::Internal));
+    assert_eq!(scene.truncate(&TruncateBody::default()).await?, Err(Problem::Internal));
+    assert_eq!(scene.everything().await?, before);
+    Ok(())
+}
