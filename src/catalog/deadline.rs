@@ -1,14 +1,10 @@
-//! How long an answer of the database is waited for.
+//! How long several statements are waited for together.
 //!
-//! The server bounds its own statements; what it cannot bound is a network that falls silent, where
-//! the driver would wait as long as the kernel does. So whoever waits says how long that may be:
-//! the server's own bound, and something on top.
+//! Each answer is waited for with a limit of its own ([`super::session`]), so this is for what shall not
+//! take too long in all. Whoever gives up here may do so in the middle of a wait: the session is lost then.
 
 use std::io;
 use std::time::Duration;
-
-/// What an answer may take beyond the server's own bound.
-pub const SLACK: Duration = Duration::from_secs(15);
 
 /// The result of the work, or a timeout that counts as a lost connection.
 pub async fn within<T, E: From<sqlx::Error>>(

@@ -11,7 +11,7 @@ use crate::instant::UtcInstant;
 use crate::policy::Policy;
 use crate::sweep::cursor::{Basis, Cursor, store};
 use crate::sweep::evidence::Evidence;
-use crate::sweep::lookup::{Candidate, Lookup, answered};
+use crate::sweep::lookup::{Candidate, Lookup};
 use crate::sweep::plan::{NOT_PARQUET, list_expired};
 use crate::sweep::sorter::Sorter;
 use crate::window::{Judge, Retention, SpecBook};
@@ -46,10 +46,10 @@ pub async fn files_in_window(
     now: UtcInstant,
     settings: &Settings,
 ) -> anyhow::Result<Option<BTreeSet<i64>>> {
-    let book = answered(spec_book(connection, table.catalog_id, table.table_id)).await?;
+    let book = spec_book(connection, table.catalog_id, table.table_id).await?;
     let judge = window_judge(&book, policy, now, settings);
     let lookup = Lookup { table, judge: &judge, reach: &settings.reach };
-    let has_index = answered(has_lookup_index(connection)).await?;
+    let has_index = has_lookup_index(connection).await?;
     let mut sorter = Sorter::for_commits(&judge);
     let cursor = match has_index {
         true => cursor(connection, &lookup, policy, &book, now).await?,
@@ -115,7 +115,7 @@ async fn cursor(
     let specs: BTreeSet<i64> = dated.map(|(spec_id, _)| spec_id).collect();
     let basis = Basis::new(table.table_uuid, policy.revision, book);
     let marks = lookup.marks(connection).await?;
-    let memory = answered(store::load(connection, table, &basis, &specs)).await?;
+    let memory = store::load(connection, table, &basis, &specs).await?;
     Ok(memory.checked(marks, now.minus(policy.keep.length()), now).cursor)
 }
 

@@ -20,7 +20,7 @@ use super::context::Context;
 use super::cursor::{Basis, Claim, Cursor, Memory, Stayed, Way, store};
 use super::evidence::{Evidence, Withheld};
 use super::lease::LeasedSession;
-use super::lookup::{Candidate, Lookup, answered};
+use super::lookup::{Candidate, Lookup};
 use super::plan::{ExpiredTuple, dates_nothing, list_expired};
 use super::sorter::Sorter;
 use super::waiting::{Waiting, WaitingList};
@@ -159,8 +159,8 @@ impl<'a> Enforcement<'a> {
         // Before anything is looked up: what is committed from here on is late, for this pass and
         // for the next one.
         self.marks = self.lookup.noted_marks(connection, now).await?;
-        self.has_index = answered(has_lookup_index(connection)).await?;
-        let loaded = answered(store::load(connection, table, &self.basis, &self.specs)).await?;
+        self.has_index = has_lookup_index(connection).await?;
+        let loaded = store::load(connection, table, &self.basis, &self.specs).await?;
         self.memory = loaded.checked(self.marks, self.cutoff, now);
         self.waiting = WaitingList::of(std::mem::take(&mut self.memory.waiting), now);
         let way = self.memory.way(now, self.context.settings.full_pass_every);
@@ -191,7 +191,7 @@ impl<'a> Enforcement<'a> {
         }
         self.memory.waiting = self.waiting.to_remember();
         let (table, connection) = (self.lookup.table, session.connection());
-        answered(store::save(connection, table, &self.basis, &self.specs, &self.memory)).await
+        store::save(connection, table, &self.basis, &self.specs, &self.memory).await
     }
 
     /// Has the marks that files disproved noted anew, a window from now, and says so. Before anything
@@ -204,9 +204,9 @@ impl<'a> Enforcement<'a> {
         }
         self.revoked.extend(&disproved);
         let table = self.lookup.table;
-        let now = answered(self.context.time_of_moment(connection)).await?;
+        let now = self.context.time_of_moment(connection).await?;
         let window = self.context.settings.stale_writer_window;
-        answered(revoke_marks(connection, table, &disproved, now, window)).await?;
+        revoke_marks(connection, table, &disproved, now, window).await?;
         let TableIdentity { catalog, namespace, table, .. } = table;
         tracing::warn!(
             event = events::STALE_WRITER_SEEN,
@@ -327,7 +327,7 @@ impl<'a> Enforcement<'a> {
             // What was counted some time ago, or never, may have changed: the newest files tell.
             _ => {
                 let (table, judge) = (self.lookup.table, self.lookup.judge);
-                Ok(match answered(dates_nothing(connection, table, judge)).await? {
+                Ok(match dates_nothing(connection, table, judge).await? {
                     true => Health::Unhealthy,
                     false if counted.is_some() => Health::Healthy,
                     false => Health::Unknown,

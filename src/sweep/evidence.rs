@@ -4,7 +4,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
 use super::census::{Census, KeptSample};
-use super::lookup::answered;
 use super::plan::ExpiredTuple;
 use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::evidence::{PIECE, Readable, evidence_of, may_read};
@@ -102,7 +101,7 @@ impl<'a> Evidence<'a> {
     ) -> sqlx::Result<Examined> {
         let readable = match self.readable {
             Some(readable) => readable,
-            None => *self.readable.insert(answered(may_read(connection)).await?),
+            None => *self.readable.insert(may_read(connection).await?),
         };
         let mut examined = Examined::default();
         let mut rest = tuples.into_iter().peekable();
@@ -135,8 +134,7 @@ impl<'a> Evidence<'a> {
         let ids: Vec<i64> = checked.flat_map(|tuple| tuple.ids.iter().copied()).collect();
         let mut by_id: HashMap<i64, FileEvidence> = HashMap::with_capacity(ids.len());
         for piece in ids.chunks(PIECE) {
-            let found = evidence_of(connection, self.table.catalog_id, piece, field_id);
-            let found = answered(found).await?;
+            let found = evidence_of(connection, self.table.catalog_id, piece, field_id).await?;
             by_id.extend(found.into_iter().map(|file| (file.data_file_id, file)));
         }
         let files_of = |tuple: &ExpiredTuple| -> Vec<FileEvidence> {

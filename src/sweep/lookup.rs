@@ -2,7 +2,6 @@
 //! another; none holds a transaction open.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use anyhow::Context as _;
 
@@ -10,7 +9,6 @@ use super::cursor::{Cursor, Texts};
 use super::reach::Reach;
 use super::report::RESTORED;
 use super::sorter::Sorter;
-use crate::catalog::deadline::{SLACK, within};
 use crate::catalog::live_file::LiveFile;
 use crate::catalog::restore::note_head;
 use crate::catalog::session::Session;
@@ -20,14 +18,6 @@ use crate::catalog::walk::{live_in_ids, live_since};
 use crate::instant::UtcInstant;
 use crate::window::Judge;
 use crate::window::expiring::Expiring;
-
-/// A session's statements run for at most 60 s; a network that falls silent is given up then.
-const STATEMENT: Duration = Duration::from_secs(60 + SLACK.as_secs());
-
-/// The result of one statement, or a lost connection.
-pub async fn answered<T>(statement: impl Future<Output = sqlx::Result<T>>) -> sqlx::Result<T> {
-    within(STATEMENT, statement).await
-}
 
 /// A text to be looked up.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +44,7 @@ pub struct Lookup<'a> {
 impl Lookup<'_> {
     /// The marks of this moment.
     pub async fn marks(&self, connection: &mut Session) -> anyhow::Result<Marks> {
-        answered(marks(connection, self.table.catalog_id)).await?.context("the catalog is gone")
+        marks(connection, self.table.catalog_id).await?.context("the catalog is gone")
     }
 
     /// The same, with the head noted that they are of: should the catalog be restored to a time before,
@@ -64,8 +54,8 @@ impl Lookup<'_> {
         connection: &mut Session,
         now: UtcInstant,
     ) -> anyhow::Result<Marks> {
-        let noted = note_head(connection, self.table.catalog_id, now);
-        let noted = answered(noted).await?.context("the catalog is gone")?;
+        let noted = note_head(connection, self.table.catalog_id, now).await?;
+        let noted = noted.context("the catalog is gone")?;
         anyhow::ensure!(!noted.is_restored, RESTORED);
         Ok(noted.marks)
     }
@@ -88,8 +78,7 @@ impl Lookup<'_> {
         most: i64,
     ) -> sqlx::Result<Option<Vec<LiveFile>>> {
         let TableIdentity { catalog_id, table_id, .. } = *self.table;
-        let files =
-            answered(live_since(connection, catalog_id, table_id, snapshot_id, most + 1)).await?;
+        let files = live_since(connection, catalog_id, table_id, snapshot_id, most + 1).await?;
         Ok((files.len() as i64 <= most).then_some(files))
     }
 
@@ -113,7 +102,7 @@ impl Lookup<'_> {
         before: i64,
     ) -> sqlx::Result<Vec<LiveFile>> {
         let TableIdentity { catalog_id, table_id, .. } = *self.table;
-        answered(live_in_ids(connection, catalog_id, table_id, from, before)).await
+        live_in_ids(connection, catalog_id, table_id, from, before).await
     }
 
     /// The catalog's distinct texts at a key that lie between two and may belong to an expired
@@ -130,15 +119,15 @@ impl Lookup<'_> {
         let (mut read, mut expired) = (0, Vec::new());
         loop {
             let piece = self.reach.texts_listed.min(most + 1 - read);
-            let listed = distinct_texts(
+            let texts = distinct_texts(
                 connection,
                 self.table.catalog_id,
                 key_index,
                 after.as_deref(),
                 before,
                 piece,
-            );
-            let texts = answered(listed).await?;
+            )
+            .await?;
             read += texts.len() as i64;
             if read > most {
                 return Ok(None);
@@ -212,7 +201,7 @@ impl Lookup<'_> {
             let most = self.reach.small_table;
             let more =
                 have_more_entries(connection, self.table.catalog_id, key_index, &texts, most);
-            if answered(more).await? {
+            if more.await? {
                 return Ok(true);
             }
         }
@@ -234,8 +223,8 @@ impl Lookup<'_> {
         let from_text = |candidate: &Candidate| FromText { text: candidate.text.clone(), from_id };
         let mut texts: Vec<FromText> = candidates.iter().map(from_text).collect();
         while !texts.is_empty() {
-            let found = files_with_texts(connection, catalog_id, table_id, first.key_index, &texts);
-            let found = answered(found).await?;
+            let found =
+                files_with_texts(connection, catalog_id, table_id, first.key_index, &texts).await?;
             found.files.into_iter().filter(&take).for_each(|file| sorter.add(file));
             texts = found.more;
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 pub use super::census::{Census, Health};
 use super::cursor::store;
 use super::evidence::Evidence;
-use super::lookup::{Candidate, Lookup, answered};
+use super::lookup::{Candidate, Lookup};
 use super::settings::Settings;
 use super::sorter::Sorter;
 use super::waiting::{Waiting, WaitingList};
@@ -129,7 +129,7 @@ pub async fn plan_table(
 ) -> anyhow::Result<TablePlan> {
     // The specs are read before the files: a file of a spec that came in between is not judged
     // by a book that lacks it, but kept as of an unknown spec.
-    let book = answered(spec_book(connection, table.catalog_id, table.table_id)).await?;
+    let book = spec_book(connection, table.catalog_id, table.table_id).await?;
     plan_by_book(connection, table, policy, now, settings, &book).await
 }
 
@@ -153,7 +153,7 @@ pub async fn plan_by_book(
     let examined = evidence.examine(connection, sorter.take(), sorter.is_whole).await?;
     // Where no pass ends anything, none keeps the memory up.
     let remembered = match policy.mode {
-        Mode::Enforce => answered(store::waiting(connection, table)).await?,
+        Mode::Enforce => store::waiting(connection, table).await?,
         Mode::Observe | Mode::Paused => None,
     };
     let remembered = remembered.unwrap_or_default();
@@ -169,7 +169,7 @@ pub async fn plan_by_book(
     let sample_dates_nothing = !is_counted
         && expired.is_empty()
         && waiting.is_empty()
-        && answered(dates_nothing(connection, table, &judge)).await?;
+        && dates_nothing(connection, table, &judge).await?;
     Ok(TablePlan {
         sample_dates_nothing,
         table: table.clone(),
@@ -193,7 +193,7 @@ async fn sort_all(
         files.into_iter().for_each(|file| sorter.add(file));
         return Ok(true);
     }
-    let has_index = answered(has_lookup_index(connection)).await?;
+    let has_index = has_lookup_index(connection).await?;
     let listed = match has_index {
         true => list_expired(connection, lookup, settings.max_values).await?,
         false => None,
@@ -262,8 +262,8 @@ async fn read_all(
         if began.elapsed() > limit {
             return Ok(false);
         }
-        let piece = walk(connection, catalog_id, table_id, place, lookup.reach.piece);
-        let (files, next) = answered(piece).await?;
+        let (files, next) =
+            walk(connection, catalog_id, table_id, place, lookup.reach.piece).await?;
         files.into_iter().for_each(|file| sorter.add(file));
         after = next;
     }

@@ -7,7 +7,6 @@ use utoipa::ToSchema;
 
 use super::clocks::{outlook, read_clock};
 use super::effective;
-use super::lookup::answered;
 use super::plan::{ExpiredTuple, NOT_PARQUET, TablePlan, plan_by_book, plan_table};
 use super::settings::{Scope, Settings};
 use crate::catalog::clock;
@@ -182,7 +181,7 @@ pub async fn plan_of_trust(
     };
     let identity = &table.identity;
     let now = clock::now(connection).await?;
-    let book = answered(spec_book(connection, identity.catalog_id, identity.table_id)).await?;
+    let book = spec_book(connection, identity.catalog_id, identity.table_id).await?;
     let mut trusting = book.clone();
     trusting.past.entry(spec_id).or_default().trusted_at.get_or_insert(now);
     let kept = plan_by_book(connection, identity, &policy, now, settings, &book).await?;

@@ -6,7 +6,7 @@ use super::census::{Census, Health, KeptSample};
 use super::context::Context;
 use super::enforce::Enforcement;
 use super::lease::LeasedSession;
-use super::lookup::{Lookup, answered};
+use super::lookup::Lookup;
 use super::plan::{TablePlan, plan_table};
 use super::report::{Counted, Outcome, PartitionReport, TableReport};
 use crate::catalog::discovery::LOOKUP_INDEX;
@@ -40,8 +40,7 @@ async fn enforce(
 ) -> TableReport {
     // The specs are read before the files: a file of a spec that came in between is not judged
     // by a book that lacks it, but kept as of an unknown spec.
-    let read = spec_book(session.connection(), table.catalog_id, table.table_id);
-    let book = match answered(read).await {
+    let book = match spec_book(session.connection(), table.catalog_id, table.table_id).await {
         Ok(book) => book,
         Err(error) => {
             return TableReport::new(table, Outcome::Failed, Some(unfound(&error.into())));

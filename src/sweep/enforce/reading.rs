@@ -11,7 +11,7 @@ use crate::catalog::walk::{Place, walk};
 use crate::sweep::census::Census;
 use crate::sweep::cursor::{Claim, Reading, Stayed};
 use crate::sweep::lease::LeasedSession;
-use crate::sweep::lookup::{Candidate, answered};
+use crate::sweep::lookup::Candidate;
 use crate::sweep::plan::NOT_PARQUET;
 use crate::sweep::sorter::Sorter;
 use crate::window::Verdict;
@@ -97,9 +97,9 @@ impl Enforcement<'_> {
         sorter: &mut Sorter<'_>,
     ) -> sqlx::Result<Option<Place>> {
         let TableIdentity { catalog_id, table_id, .. } = *self.lookup.table;
-        let piece =
-            walk(session.connection(), catalog_id, table_id, after, self.lookup.reach.piece);
-        let (files, next) = answered(piece).await?;
+        let (files, next) =
+            walk(session.connection(), catalog_id, table_id, after, self.lookup.reach.piece)
+                .await?;
         for file in files {
             match self.text_of_expired(&file) {
                 // The tuple is looked up whole, for a partition dies whole; and with it all of its
