@@ -9,6 +9,8 @@
 
 use std::time::Duration;
 
+use sqlx::postgres::PgConnectOptions;
+
 /// An end that hears nothing for so long asks.
 pub const IDLE: Duration = Duration::from_secs(30);
 /// From one question to the next.
@@ -18,18 +20,18 @@ pub const COUNT: u32 = 3;
 /// The longest that what was sent may go unacknowledged.
 pub const USER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Sets all of it on every connection of this process that goes to a port; again where it is set. What
-/// cannot be set is told for whoever debugs, and left.
-#[cfg(target_os = "linux")]
-pub fn keep_alive(port: u16) {
-    if let Err(error) = linux::keep_alive(port) {
-        tracing::debug!(%error, port, "a connection has the keepalives of the system");
+/// Sets all of it on every connection of this process to the port of the database, of which one was just
+/// opened; again where it is set. What cannot be set is told for whoever debugs, and left. Other systems
+/// than Linux do without.
+pub fn keep_alive(database: &PgConnectOptions) {
+    if database.get_socket().is_some() {
+        return;
+    }
+    #[cfg(target_os = "linux")]
+    if let Err(error) = linux::keep_alive(database.get_port()) {
+        tracing::debug!(%error, "a connection has the keepalives of the system");
     }
 }
-
-/// Other systems do without.
-#[cfg(not(target_os = "linux"))]
-pub fn keep_alive(_port: u16) {}
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -88,7 +90,7 @@ mod tests {
         let elsewhere = TcpStream::connect(other.local_addr()?)?;
         let _no_tcp = UnixStream::pair()?;
         for _ in 0..2 {
-            keep_alive(database.local_addr()?.port());
+            linux::keep_alive(database.local_addr()?.port())?;
             assert!(sockopt::socket_keepalive(&to_database)?);
             assert_eq!(sockopt::tcp_keepidle(&to_database)?, Duration::from_secs(30));
             assert_eq!(sockopt::tcp_keepintvl(&to_database)?, Duration::from_secs(10));

@@ -51,9 +51,7 @@ pub async fn open(options: &PgConnectOptions, patience: Patience) -> anyhow::Res
 
 async fn tagged(options: &PgConnectOptions, patience: Patience) -> anyhow::Result<Session> {
     let connection = options.connect().await?;
-    if options.get_socket().is_none() {
-        keep_alive(options.get_port());
-    }
+    keep_alive(options);
     let mut session = Session::of(connection, patience);
     let tag = Uuid::new_v4().to_string();
     // From left to right.
