@@ -110,6 +110,11 @@ impl Session {
         self.state.limit = longest.saturating_add(self.state.patience.slack);
     }
 
+    /// Statements take no longer than [`Patience::statement`] again.
+    pub fn statements_take_default(&mut self) {
+        self.statements_take(self.state.patience.statement);
+    }
+
     /// Begins a transaction; `begin` is the statement, or several that begin with it. It is rolled
     /// back before the next statement where it is dropped without an end.
     ///

@@ -12,10 +12,6 @@ use crate::catalog::commit_lock::{HoldBounds, acquire};
 use crate::catalog::failure::Failure;
 use crate::catalog::session::{Session, Transaction};
 
-/// The longest that COMMIT is waited for, replicas that confirm it included; what became of it is
-/// looked up afterwards.
-const COMMIT: Duration = Duration::from_secs(60);
-
 /// What holds have cost so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Times {
@@ -89,7 +85,8 @@ impl<'a> HeldLock<'a> {
 
     /// Commits, and lets go of the lock. After an error the outcome is unknown.
     pub async fn commit(mut self, times: &mut Times) -> sqlx::Result<()> {
-        self.transaction.statements_take(COMMIT);
+        // Replicas that confirm it included; what became of it is looked up afterwards.
+        self.transaction.statements_take_default();
         let committed = self.transaction.commit().await;
         times.hold += self.granted.elapsed();
         committed
