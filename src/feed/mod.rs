@@ -7,13 +7,14 @@
 //!
 //! ```no_run
 //! # use tailrace::explicit::problem::Problem;
-//! # async fn example(pool: sqlx::PgPool, table: tailrace::explicit::call::TableRef,
-//! #     query: tailrace::feed::ChangesQuery) -> Result<axum::response::Response, Problem> {
+//! # async fn example(database: tailrace::catalog::connect::Database,
+//! #     table: tailrace::explicit::call::TableRef, query: tailrace::feed::ChangesQuery,
+//! # ) -> Result<axum::response::Response, Problem> {
 //! use axum::{Json, body::Body, response::IntoResponse};
 //!
 //! let session = move || {
-//!     let pool = pool.clone();
-//!     async move { pool.acquire().await.map_err(|_| Problem::Internal) }
+//!     let database = database.clone();
+//!     async move { database.session().await.map(Box::new).map_err(|_| Problem::Internal) }
 //! };
 //! let mut first = session().await?;
 //! let changes = tailrace::feed::open(&mut first, &table, &query).await?;
