@@ -41,8 +41,9 @@ impl Database {
     /// checked.
     ///
     /// It is made sure that the session is ours alone ([`pooler`]), in a round trip of its own, and in two
-    /// connections the first time. What is set: search_path ([`search_path`]), UTC, statements of at most [`Patience::statement`] and
-    /// idle transactions of at most 30 s as the server's own sessions have them, waits for locks
+    /// connections the first time. What is set: search_path ([`search_path`]), UTC, statements of at
+    /// most [`Patience::statement`] and idle transactions of at most 30 s as the server's own sessions
+    /// have them, waits for locks
     /// of at most 10 s, no JIT (compiling costs more than our statements), no filter by row-level
     /// security (a table whose rows a policy would hide raises SQLSTATE 42501: half of a catalog looks
     /// like one in which nothing has expired), writes allowed, READ COMMITTED. Under a stricter default
