@@ -29,6 +29,7 @@
 //! | [`backoff`] | how long to wait before something is tried again (pure) |
 //! | [`window`] | policy + now -> what is expired, what will be and when (pure) |
 //! | [`transform`] | stored partition text <-> the time range it covers (pure) |
+//! | [`object`] | JSON that is an object, and nothing in the place of one (pure) |
 //! | [`instant`] | instants and calendar arithmetic in UTC (pure) |
 
 pub mod backoff;
@@ -48,6 +49,7 @@ pub mod http;
 pub mod installation;
 pub mod instant;
 pub mod metrics;
+pub mod object;
 pub mod policy;
 pub mod scheduler;
 pub mod shield;

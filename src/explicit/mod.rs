@@ -8,7 +8,6 @@
 pub mod call;
 mod execute;
 pub mod fingerprint;
-pub mod object;
 pub mod problem;
 pub mod validate;
 

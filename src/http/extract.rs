@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::failure::Failure;
 use super::state::State;
 use super::tokens::Caller;
-use crate::explicit::object::Object;
 use crate::explicit::problem::Problem;
+use crate::object::Object;
 
 /// No body is larger.
 pub const MAX_BODY: usize = 2 * 1024 * 1024;

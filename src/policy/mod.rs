@@ -15,19 +15,13 @@ pub mod tombstones;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+
 use keep::Keep;
 
 /// What a policy does.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    serde::Serialize,
-    serde::Deserialize,
-    clap::ValueEnum,
-    utoipa::ToSchema,
+    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, clap::ValueEnum, utoipa::ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -70,6 +64,27 @@ pub struct Policy {
     pub revision: i64,
     /// The text of the property that it was read from.
     pub property_text: Option<String>,
+}
+
+/// A mode is a text. Serde's own way would take `{"enforce": null}` in the place of one.
+impl<'de> Deserialize<'de> for Mode {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_str(ModeText)
+    }
+}
+
+struct ModeText;
+
+impl Visitor<'_> for ModeText {
+    type Value = Mode;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Mode, E> {
+        text.parse().map_err(|_| E::unknown_variant(text, &["enforce", "observe", "paused"]))
+    }
 }
 
 impl fmt::Display for Mode {

@@ -1,6 +1,6 @@
 //! The table property `partition_retention`: a second, read-only source of policies.
 //!
-//! Its value is JSON text `{"field": "day(timestamp)", "keep": "7d"}`, optionally with
+//! Its value is JSON text, an object: `{"field": "day(timestamp)", "keep": "7d"}`, optionally with
 //! `"mode"` and `"fence"`. Whatever else it says is refused: a key that we do not know may be one that
 //! somebody relies on.
 
@@ -14,6 +14,7 @@ use super::keep::Keep;
 use super::store::PolicyRow;
 use super::{Mode, Policy, Source};
 use crate::catalog::shape::TableShape;
+use crate::object::Object;
 
 /// The name of the table property.
 pub const PROPERTY: &str = "partition_retention";
@@ -47,7 +48,7 @@ pub fn read(
     let Value::String(text) = value else {
         return Err(refused("its value is not JSON text".to_owned()));
     };
-    let parsed: PropertyText = serde_json::from_str(text)
+    let Object(parsed) = serde_json::from_str::<Object<PropertyText>>(text)
         .map_err(|error| refused(format!("{error}, in {}", shortened(text))))?;
     let keep = Keep::parse(&parsed.keep)
         .and_then(|keep| keep.at_least(min_keep))

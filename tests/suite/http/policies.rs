@@ -69,6 +69,16 @@ async fn a_wrong_policy_is_422_in_words() -> Result<()> {
             "the body is not what it should be: mode: unknown variant `delete`, expected one of `enforce`, `observe`, `paused` at line 1 column 46",
         ),
         (
+            r#"{"field": "at", "keep": "7d", "mode": {"observe": null}}"#,
+            400,
+            "the body is not what it should be: mode: invalid type: map, expected a text at line 1 column 38",
+        ),
+        (
+            r#"["at", "7d"]"#,
+            400,
+            "the body is not what it should be: invalid type: sequence, expected an object at line 1 column 0",
+        ),
+        (
             r#"{"field": "at"}"#,
             400,
             "the body is not what it should be: missing field `keep` at line 1 column 15",

@@ -1,5 +1,5 @@
-//! Bodies are objects. Serde would take an array in the place of one, field by field in the order
-//! that they happen to be declared in: an order that nobody agreed to.
+//! What people write as JSON, bodies and table properties, is objects. Serde would take an array in the place
+//! of one, field by field in the order that they happen to be declared in: an order that nobody agreed to.
 
 use std::fmt;
 use std::marker::PhantomData;
