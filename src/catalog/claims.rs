@@ -4,6 +4,7 @@
 //! "Compaction"). Ours have keys in a name space of their own and the claimant of their catalog;
 //! no statement here touches a row of another claimant.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -93,6 +94,21 @@ impl Claims {
         .await
     }
 
+    /// The keys of the table that are another claimant's. Those of ours from before the schema `tailrace` was
+    /// made anew are among them, and lapse: the claimant's id went with the schema.
+    pub async fn keys_of_others(&self, connection: &mut Session) -> sqlx::Result<BTreeSet<String>> {
+        let keys = sqlx::query_scalar!(
+            r#"select group_key from hog_compaction_claim
+               where catalog_id = $1 and table_id = $2 and claimant <> $3"#,
+            self.catalog_id,
+            self.table_id,
+            self.claimant
+        )
+        .fetch_all(connection)
+        .await?;
+        Ok(keys.into_iter().collect())
+    }
+
     /// Lengthens the leases of some rows to `lease` from now, by the database's clock, for the
     /// planner goes by that. The ids are not written: an array out of line stays where it is.
     pub async fn renew(
@@ -116,15 +132,15 @@ impl Claims {
         Ok(())
     }
 
-    /// Writes a row with its ids and a lease from now. Nothing happens if another claimant has
-    /// the key.
+    /// Writes a row with its ids and a lease from now. Where another claimant has the key nothing is written,
+    /// and the answer is false.
     pub async fn put(
         &self,
         connection: &mut Session,
         row: &ClaimRow,
         lease: Duration,
-    ) -> sqlx::Result<()> {
-        sqlx::query!(
+    ) -> sqlx::Result<bool> {
+        let written = sqlx::query!(
             r#"insert into hog_compaction_claim as c
                  (catalog_id, table_id, group_key, input_file_ids, claimant, claimed_at, expires_at)
                values ($1, $2, $3, $4, $5, pg_catalog.clock_timestamp(),
@@ -142,7 +158,7 @@ impl Claims {
         )
         .execute(connection)
         .await?;
-        Ok(())
+        Ok(written.rows_affected() > 0)
     }
 
     /// Takes ids out of a row; its lease stays as it is.

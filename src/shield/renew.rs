@@ -3,7 +3,7 @@
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 use super::find::files_in_window;
 use super::rows::{self, Changes};
@@ -17,7 +17,7 @@ use crate::catalog::failure::{in_words, is_away};
 use crate::catalog::restore::note_head;
 use crate::catalog::session::Session;
 use crate::catalog::shape::copy_specs;
-use crate::catalog::tables::{Catalog, LiveTable, catalogs, live_tables};
+use crate::catalog::tables::{Catalog, LiveTable, TableIdentity, catalogs, live_tables};
 use crate::clock_guard::{Reading, decide};
 use crate::events;
 use crate::instant::UtcInstant;
@@ -49,6 +49,17 @@ pub struct Failed {
     pub table: Option<String>,
     /// Why.
     pub error: String,
+}
+
+impl Failed {
+    /// A table.
+    pub(super) fn of_table(identity: &TableIdentity, error: &anyhow::Error) -> Self {
+        Failed {
+            catalog: identity.catalog.clone(),
+            table: Some(format!("{}.{}", identity.namespace, identity.table)),
+            error: in_words(error),
+        }
+    }
 }
 
 /// Claims the files in the drop window of every catalog, renews the leases of those claimed before,
@@ -194,12 +205,7 @@ async fn renew_catalog(
             Ok(None) => tell_unread(&table),
             Err(error) if is_away(&error) => return Err(error),
             Err(error) => {
-                let identity = &table.identity;
-                renewed.failed.push(Failed {
-                    catalog: catalog.name.clone(),
-                    table: Some(format!("{}.{}", identity.namespace, identity.table)),
-                    error: in_words(&error),
-                });
+                renewed.failed.push(Failed::of_table(&table.identity, &error));
             }
         }
     }
@@ -240,7 +246,8 @@ async fn renew_table(
         return Ok(Some((0, 0)));
     }
     let existing = claims.rows(&mut transaction).await?;
-    let Changes { renewed, written, removed } = rows::changes(&existing, &wanted);
+    let taken = claims.keys_of_others(&mut transaction).await?;
+    let Changes { renewed, written, removed } = rows::changes(&existing, &wanted, &taken);
     // What goes first: a key may be taken anew.
     if !removed.is_empty() {
         claims.remove(&mut transaction, &removed).await?;
@@ -249,7 +256,8 @@ async fn renew_table(
         claims.renew(&mut transaction, &renewed, LEASE).await?;
     }
     for row in &written {
-        claims.put(&mut transaction, row, LEASE).await?;
+        let is_ours = claims.put(&mut transaction, row, LEASE).await?;
+        ensure!(is_ours, "another claimant has just taken the key {}", row.group_key);
     }
     transaction.commit().await?;
     Ok(Some((wanted.len(), renewed.len() + written.len())))

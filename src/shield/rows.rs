@@ -24,10 +24,11 @@ pub struct Changes {
     pub removed: Vec<String>,
 }
 
-/// What leads from some rows to rows that name exactly the wanted files, each once.
+/// What leads from some rows to rows that name exactly the wanted files, each once. No new row has a key that
+/// is `taken`.
 ///
 /// Where rows have become too thin, all are packed anew.
-pub fn changes(existing: &[ClaimRow], wanted: &BTreeSet<i64>) -> Changes {
+pub fn changes(existing: &[ClaimRow], wanted: &BTreeSet<i64>, taken: &BTreeSet<String>) -> Changes {
     let mut missing = wanted.clone();
     let mut rows: Vec<ClaimRow> = existing
         .iter()
@@ -52,7 +53,8 @@ pub fn changes(existing: &[ClaimRow], wanted: &BTreeSet<i64>) -> Changes {
         }
         missing = all.collect();
     }
-    let keys: BTreeSet<String> = rows.iter().map(|row| row.group_key.clone()).collect();
+    let mut keys: BTreeSet<String> = rows.iter().map(|row| row.group_key.clone()).collect();
+    keys.extend(taken.iter().cloned());
     let unused = (0_u64..).map(|n| format!("{PREFIX}{n}")).filter(|key| !keys.contains(key));
     let new = missing
         .chunks(MOST_IDS)

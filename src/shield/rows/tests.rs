@@ -75,8 +75,18 @@ fn each_state_of_the_rows_and_what_it_needs() {
             changes_of(&["tailrace/0"], vec![], &["tailrace/1"]),
         ),
     ] {
-        assert_eq!(changes(&existing, &wanted.into_iter().collect()), expected, "{about}");
+        let found = changes(&existing, &wanted.into_iter().collect(), &BTreeSet::new());
+        assert_eq!(found, expected, "{about}");
     }
+}
+
+#[test]
+fn a_key_of_another_claimant_is_not_taken() {
+    let taken = BTreeSet::from(["tailrace/0", "tailrace/2", "1:{}"].map(str::to_owned));
+    let most = MOST_IDS as i64;
+    let found = changes(&[], &(0..=most).collect(), &taken);
+    let written = vec![row("tailrace/1", 0..most), row("tailrace/3", [most])];
+    assert_eq!(found, Changes { written, ..Changes::default() });
 }
 
 #[test]
@@ -108,7 +118,7 @@ proptest! {
             row(&format!("tailrace/{}", n * 2), ids)
         }).collect();
         let wanted: BTreeSet<i64> = (from..from + wanted).step_by(step).collect();
-        let rows = after(&existing, &changes(&existing, &wanted));
+        let rows = after(&existing, &changes(&existing, &wanted, &BTreeSet::new()));
         let named: Vec<i64> = rows.values().flatten().copied().collect();
         prop_assert_eq!(named.len(), wanted.len());
         prop_assert_eq!(named.into_iter().collect::<BTreeSet<_>>(), wanted.clone());

@@ -137,11 +137,44 @@ async fn rows_of_other_claimants_are_never_touched() -> Result<()> {
         ))
         .await?;
     let before = scene.all_rows().await?;
-    scene.renew().await?;
+    let renewed = scene.renew().await?;
+    assert_eq!((renewed.files, renewed.rows), (1, 1));
+    assert_eq!(scene.rows().await?, [("tailrace/1".to_owned(), ids)]);
+    let ours =
+        scene.database.sql("DELETE FROM hog_compaction_claim WHERE group_key = 'tailrace/1'");
+    ours.await?;
     assert_eq!(scene.all_rows().await?, before);
-    scene.database.sql("DELETE FROM hog_compaction_claim").await?;
+    Ok(())
+}
+
+/// The schema is dropped, with the claimant's id, and made anew: the rows from before are as those of
+/// anybody else. What a renewal says that it has claimed is claimed.
+#[tokio::test]
+async fn a_schema_that_is_made_anew_claims_beside_what_was_claimed_before() -> Result<()> {
+    let scene = Scene::new().await?;
+    let ids = scene.files(&[8, 7]).await?;
     scene.renew().await?;
-    assert_eq!(scene.claimed().await?, ids);
+    let before = scene.all_rows().await?;
+    scene.database.sql("DROP SCHEMA tailrace CASCADE").await?;
+    assert_eq!(scene.database.ran(&["migrate"]).await?.code, 0);
+    scene.database.govern(&scene.table, "at", "7d").await?;
+    for _ in ["the first", "the next"] {
+        let renewed = scene.renew().await?;
+        assert_eq!((renewed.tables, renewed.files, renewed.rows), (1, 2, 1));
+        assert_eq!(scene.rows().await?, [("tailrace/1".to_owned(), ids.clone())]);
+        let rows = scene.all_rows().await?;
+        assert_eq!((rows.len(), &rows[..1]), (2, &before[..]));
+    }
+    // They lapse, and the server purges them.
+    scene
+        .database
+        .sql(
+            "DELETE FROM hog_compaction_claim c
+             WHERE NOT EXISTS (SELECT FROM tailrace.claimant o WHERE o.claimant = c.claimant)",
+        )
+        .await?;
+    scene.renew().await?;
+    assert_eq!(scene.rows().await?, [("tailrace/1".to_owned(), ids)]);
     Ok(())
 }
 
