@@ -15,12 +15,14 @@
 //! as it is for passes ([`clock_guard`](crate::clock_guard)), it writes nothing, and leases lapse.
 //!
 //! Each renewal copies the partition specs of all catalogs too, whether or not anything is claimed: passes
-//! may be further apart than the server keeps a spec that ended.
+//! may be further apart than the server keeps a spec that ended. And it mirrors their tables' properties, for
+//! the window in SQL goes by what is mirrored.
 //!
 //! Any number of daemons may do this side by side: they share the claimant of a catalog, take
 //! turns at writing, and each writes what is true by its own look.
 
 mod find;
+mod mirror;
 mod release;
 mod renew;
 pub mod rows;

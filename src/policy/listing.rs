@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -98,9 +99,13 @@ pub async fn listed(
 ) -> sqlx::Result<Vec<ListedPolicy>> {
     let rows = store::rows(connection, &table.identity).await?;
     let stored_wins = rows.stored.is_some();
+    let property = table.property.as_ref().and_then(Value::as_str);
+    // Of a text that is not the table's any more, or not yet, nothing is dropped.
+    let is_followed =
+        |row: &PolicyRow| row.problem.is_none() && row.property_text.as_deref() == property;
     let TableIdentity { catalog, namespace, table, .. } = &table.identity;
     let entry = |row: PolicyRow, source: Source| {
-        let in_force = source == Source::Stored || (!stored_wins && row.problem.is_none());
+        let in_force = source == Source::Stored || (!stored_wins && is_followed(&row));
         let names = [catalog, namespace, table].map(String::clone);
         ListedPolicy::of(names, row, source, in_force)
     };

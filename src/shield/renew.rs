@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 
 use super::find::files_in_window;
+use super::mirror::mirror_properties;
 use super::rows::{self, Changes};
 use super::{LEASE, Settings};
 use crate::catalog::claims::{self, Claims, has_claims, make_claimant};
@@ -63,7 +64,8 @@ impl Failed {
 }
 
 /// Claims the files in the drop window of every catalog, renews the leases of those claimed before,
-/// releases those that left it; and brings the window in SQL up to date. Copies partition specs first.
+/// releases those that left it; and brings the window in SQL up to date. Copies partition specs and mirrors
+/// properties first.
 ///
 /// `now` decides, in place of the database's time where it is given; leases run by the database's
 /// clock in any case, as planners go by that. Takes no commit lock. Where the server knows no claims
@@ -112,6 +114,7 @@ async fn renew_all(
     let trusted = copy_all_specs(connection, settings, &clock, renewed).await?;
     for catalog in trusted {
         let done = async {
+            mirror_properties(connection, &catalog, settings, renewed).await?;
             claims::keep_window_rules(connection, catalog.catalog_id).await?;
             match (can_claim, settings.claims) {
                 (false, _) => Ok(()),

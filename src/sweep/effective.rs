@@ -36,11 +36,34 @@ pub async fn look_and_mirror(
     min_keep: Duration,
 ) -> sqlx::Result<Effective> {
     let rows = store::rows(connection, &table.identity).await?;
-    let mirrored = mirror(connection, table, &rows, min_keep).await?;
+    let read = from_property(connection, table, &rows, min_keep).await?;
+    let mirrored = write_mirror(connection, table, &rows, read).await?;
     match &rows.stored {
         Some(row) => Ok(row.policy().and_then(|policy| checked(policy, min_keep)).map(Some)),
         None => Ok(mirrored.transpose()),
     }
+}
+
+/// Brings the mirror of the table's property up to date where it is not, as [`look_and_mirror`] does, and
+/// does nothing where it is: what is noted already is not told again.
+pub async fn mirror_news(
+    connection: &mut Session,
+    table: &LiveTable,
+    min_keep: Duration,
+) -> sqlx::Result<()> {
+    let rows = store::rows(connection, &table.identity).await?;
+    let read = from_property(connection, table, &rows, min_keep).await?;
+    let is_noted = match (&read, &rows.mirror) {
+        (Some(Ok(policy)), _) => policy.revision != 0,
+        (Some(Err(problem)), Some(row)) => row.problem.as_ref() == Some(problem),
+        // There is no mirror in which it could be noted.
+        (Some(Err(_)), None) => true,
+        (None, mirror) => mirror.is_none(),
+    };
+    if !is_noted {
+        write_mirror(connection, table, &rows, read).await?;
+    }
+    Ok(())
 }
 
 /// What the property alone says: the policy that would take over without a stored one.
@@ -65,14 +88,14 @@ async fn from_property(
     Ok(Some(property::read(value, rows.mirror.as_ref(), &shape, min_keep)))
 }
 
-async fn mirror(
+/// Writes what was read of the property, beside the rows that it was read with, and tells the log.
+async fn write_mirror(
     connection: &mut Session,
     table: &LiveTable,
     rows: &PolicyRows,
-    min_keep: Duration,
+    read: Option<Result<Policy, String>>,
 ) -> sqlx::Result<Option<Result<Policy, String>>> {
     let TableIdentity { catalog, namespace, table: name, .. } = &table.identity;
-    let read = from_property(connection, table, rows, min_keep).await?;
     match &read {
         None => {
             if rows.mirror.is_some() {

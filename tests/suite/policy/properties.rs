@@ -198,3 +198,27 @@ async fn a_mirror_whose_text_went_bad_is_kept_and_not_followed() -> Result<()> {
     assert_eq!(mirror(&database).await?[0]["problem"], json!(null));
     Ok(())
 }
+
+/// The mirror of another text than the table has now is listed, and not as the one in force.
+#[tokio::test]
+async fn only_the_mirror_of_the_present_text_is_in_force() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let text = r#"{"field": "at", "keep": "7d"}"#;
+    let table = with_property(&database, text).await?;
+    database.sweep().await?;
+    for (now, in_force) in [
+        (Some(r#"{"field": "at", "keep": "30000d"}"#), false),
+        (Some("{"), false),
+        (None, false),
+        (Some(text), true),
+    ] {
+        table.set_property(PROPERTY, now).await?;
+        let get = ["policy", "get", "lake", "events.raw", "--output", "json"];
+        for args in [&get[..], &["policy", "list", "--output", "json"]] {
+            let listed = database.done(args).await?;
+            assert_eq!(listed[0]["in_force"], in_force, "{args:?} {now:?}: {listed}");
+            assert_eq!(listed[0]["keep"], "7d");
+        }
+    }
+    Ok(())
+}

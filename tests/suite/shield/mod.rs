@@ -4,6 +4,7 @@ mod basics;
 mod bounds;
 mod daemon;
 mod finding;
+mod mirrored;
 mod races;
 mod release;
 mod servers;

@@ -6,6 +6,7 @@ mod evolved;
 mod far_ahead;
 mod generated;
 mod kept;
+mod property;
 mod rights;
 mod unknown;
 mod vectors;
