@@ -9,7 +9,8 @@ use crate::catalog::shape::{spec_book, table_shape};
 use crate::catalog::tables::LiveTable;
 use crate::catalog::trust::{KnownSpec, known_specs};
 use crate::instant::UtcInstant;
-use crate::policy::{Mode, Policy, Source, store};
+use crate::policy::since::in_force_since;
+use crate::policy::{Mode, Policy};
 use crate::specs::in_words;
 use crate::sweep::cursor::store::waiting;
 use crate::sweep::plan::dates_nothing;
@@ -27,7 +28,7 @@ pub struct Governed {
     pub table: LiveTable,
     /// The policy in force, or why there is none.
     pub policy: Result<Policy, String>,
-    /// When it was last changed; `None` for a property that no pass has seen yet.
+    /// Since when it is in force as it is; `None` where nobody can tell.
     pub since: Option<DateTime<Utc>>,
     /// Whether the live spec has a time field on the policy's column.
     pub covers_new_files: bool,
@@ -70,9 +71,8 @@ pub async fn read(
     let identity = governed.table.identity.clone();
     let (catalog_id, table_id) = (identity.catalog_id, identity.table_id);
     if let (Ok(policy), true) = (&governed.policy, governed.table.is_parquet) {
-        let rows = store::rows(connection, &identity).await?;
-        let row = if policy.source == Source::Stored { rows.stored } else { rows.mirror };
-        governed.since = row.map(|row| row.updated_at);
+        let since = in_force_since(connection, &identity, policy).await?;
+        governed.since = since.and_then(UtcInstant::to_chrono);
         let book = spec_book(connection, catalog_id, table_id).await?;
         let shape = table_shape(connection, catalog_id, table_id).await?;
         let known = known_specs(connection, &identity, settings.stale_writer_window).await?;

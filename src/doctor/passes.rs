@@ -9,9 +9,6 @@ use crate::policy::Mode;
 const SCHEMA: &str = "schema";
 const CHECK: &str = "passes";
 
-/// A policy younger than this need not have seen a pass.
-const YOUNG: i64 = 3600;
-
 /// The schema `tailrace`: up to date, or why not.
 pub fn of_schema(checked: Result<i64, String>) -> Finding {
     match checked {
@@ -26,8 +23,8 @@ pub fn of_schema(checked: Result<i64, String>) -> Finding {
     }
 }
 
-/// Tables under an enforcing policy that no pass, or no full pass for two of its turns, got to the
-/// end of.
+/// Tables under an enforcing policy that no full pass got to the end of for two turns of
+/// `sweep.full_pass_every`: since the last one, or since the policy is in force where none did.
 pub fn findings(
     catalog: &str,
     governed: &[Governed],
@@ -41,12 +38,9 @@ pub fn findings(
             mode == Ok(Mode::Enforce) && table.table.is_parquet
         })
     };
-    let is_old = |time: DateTime<Utc>, than: i64| (now - time).num_seconds() > than;
+    let is_old = |time: DateTime<Utc>| (now - time).num_seconds() > overdue;
     let waiting: Vec<_> = enforced()
-        .filter(|table| match table.full_pass_at {
-            Some(at) => is_old(at, overdue),
-            None => table.since.is_some_and(|since| is_old(since, YOUNG)),
-        })
+        .filter(|table| table.full_pass_at.or(table.since).is_some_and(is_old))
         .map(|table| format!("{}.{}", table.table.identity.namespace, table.table.identity.table))
         .collect();
     let newest = enforced().filter_map(|table| table.full_pass_at).max();

@@ -1,6 +1,6 @@
 //! What a policy is ([`Policy`]), how its parts are read ([`keep`], [`field`], [`property`]), how
 //! one is stored on demand ([`set`]) and where it is kept ([`store`]), also when its table is gone
-//! ([`tombstones`]).
+//! ([`tombstones`]); and since when one is in force ([`since`]).
 
 pub mod command;
 pub mod field;
@@ -9,6 +9,7 @@ pub mod kept_rows;
 pub mod listing;
 pub mod property;
 pub mod set;
+pub mod since;
 pub mod store;
 pub mod tombstones;
 

@@ -172,7 +172,8 @@ pub async fn note_problem(
     transaction.commit().await
 }
 
-/// Removes the stored policy or the mirror; returns whether there was one.
+/// Removes the stored policy or the mirror; returns whether there was one. Beside the mirror it is noted that
+/// no stored policy wins over it from now on.
 pub async fn remove(
     connection: &mut Session,
     table: &TableIdentity,
@@ -190,6 +191,17 @@ pub async fn remove(
     )
     .execute(&mut *transaction)
     .await?;
+    if source == Source::Stored && removed.rows_affected() > 0 {
+        sqlx::query!(
+            r#"update tailrace.policy set took_over_at = pg_catalog.clock_timestamp()
+               where catalog_id = $1 and table_id = $2 and table_uuid = $3 and source = 'property'"#,
+            table.catalog_id,
+            table.table_id,
+            table.table_uuid
+        )
+        .execute(&mut *transaction)
+        .await?;
+    }
     transaction.commit().await?;
     Ok(removed.rows_affected() > 0)
 }

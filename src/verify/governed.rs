@@ -2,11 +2,11 @@
 
 use super::Scene;
 use super::probe::{Probe, Stop};
-use crate::catalog::checks::version_since;
 use crate::catalog::shape::{TableShape, table_shape};
 use crate::catalog::tables::{LiveTable, live_tables};
 use crate::instant::UtcInstant;
-use crate::policy::{Mode, Policy, Source, store};
+use crate::policy::since::in_force_since;
+use crate::policy::{Mode, Policy};
 use crate::sweep::effective::{Effective, look};
 
 /// A table and its policy.
@@ -18,7 +18,7 @@ pub struct Governed {
     pub shape: TableShape,
     /// The policy in force, or why none is.
     pub effective: Effective,
-    /// Since when the policy is as it is.
+    /// Since when the policy is in force as it is; `None` where there is none, or nobody can tell.
     pub since: Option<UtcInstant>,
 }
 
@@ -42,19 +42,7 @@ pub async fn read(probe: &mut Probe<'_>, scene: &Scene<'_>) -> Result<Vec<Govern
         let effective = look(probe.turn().await?, &live, scene.settings.sweep.min_keep).await?;
         let shape = table_shape(probe.turn().await?, catalog_id, table_id).await?;
         let since = match &effective {
-            Ok(Some(policy)) if policy.revision != 0 => {
-                let rows = store::rows(probe.turn().await?, identity).await?;
-                let row = match policy.source {
-                    Source::Stored => rows.stored,
-                    Source::Property => rows.mirror,
-                };
-                row.map(|row| row.updated_at.into())
-            }
-            // A property that no pass has seen.
-            Ok(Some(_)) => {
-                let since = version_since(probe.turn().await?, catalog_id, table_id).await?;
-                since.map(UtcInstant::from)
-            }
+            Ok(Some(policy)) => in_force_since(probe.turn().await?, identity, policy).await?,
             Ok(None) | Err(_) => None,
         };
         tables.push(Governed { live, shape, effective, since });

@@ -8,6 +8,7 @@ use super::probe::{Findings, Probe, Stop};
 use super::report::Sample;
 use crate::catalog::checks::leases::{Lease, lease_tables, leases};
 use crate::instant::UtcInstant;
+use crate::shield::LEASE;
 
 /// Leases in one piece.
 const PIECE: i64 = 1_000;
@@ -61,42 +62,44 @@ pub async fn check(
 
 /// What is stale about a lease, a grace after `then`; `is_fine` where the table has a policy that is
 /// enforced, or was until just now. One of a table without any policy may be released in this moment
-/// as well, and has a grace from when it was taken.
+/// as well, and has a grace from when it was last renewed: then a policy was enforced.
 fn problem(lease: &Lease, is_fine: bool, now: UtcInstant, then: UtcInstant) -> Option<String> {
-    let (claimed_at, expires_at) =
-        (UtcInstant::from(lease.claimed_at), UtcInstant::from(lease.expires_at));
-    let files = lease.files;
+    let (files, expires_at) = (lease.files, UtcInstant::from(lease.expires_at));
     if expires_at <= now {
         return Some(format!("of {files} files expired at {expires_at}, and nobody renewed it"));
     }
-    (!is_fine && claimed_at <= then).then(|| {
+    let renewed_at = expires_at.minus(LEASE);
+    (!is_fine && renewed_at <= then).then(|| {
         format!("keeps {files} files from compaction, and no policy is enforced on the table")
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
     fn a_lease_is_stale_when_it_has_expired_or_stands_for_nothing() {
-        let at = |day| UtcInstant::from_days(day);
-        let time = |day| at(day).to_chrono().expect("a time");
-        for (claimed, expires, is_fine, is_stale) in [
-            (18, 21, true, false),
-            (18, 20, true, true),
-            (19, 21, false, true),
-            (20, 21, false, false),
-            (20, 20, false, true),
+        let now = UtcInstant::from_days(20);
+        let minutes = |count: u64| Duration::from_secs(60 * count);
+        for (left, is_fine, is_stale) in [
+            (30, true, false),
+            (1, true, false),
+            (0, true, true),
+            // Renewed 19 and 20 minutes ago, with a grace of 20.
+            (11, false, false),
+            (10, false, true),
+            (0, false, true),
         ] {
             let lease = Lease {
                 table_id: 7,
                 group_key: "a".to_owned(),
                 files: 2,
-                claimed_at: time(claimed),
-                expires_at: time(expires),
+                expires_at: now.plus(minutes(left)).to_chrono().expect("a time"),
             };
-            let found = problem(&lease, is_fine, at(20), at(19));
+            let found = problem(&lease, is_fine, now, now.minus(minutes(20)));
             assert_eq!(found.is_some(), is_stale, "{lease:?} {found:?}");
         }
     }

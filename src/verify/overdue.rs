@@ -7,6 +7,8 @@
 //! That is the latest of these, without a time of expiry of its own: a text that can be read in two ways
 //! expires by the later one, which the judge knows and nobody has to compute again.
 
+mod there;
+
 use std::collections::{HashMap, HashSet};
 
 use super::Scene;
@@ -27,6 +29,7 @@ use crate::sweep::lookup::Lookup;
 use crate::sweep::sorter::Sorter;
 use crate::sweep::waiting::Waiting;
 use crate::window::{Judge, Retention, SpecBook, Verdict};
+use there::{WasThere, was_there};
 
 /// So many files are asked for their beginning at once.
 const PIECE: usize = 5_000;
@@ -39,16 +42,26 @@ pub async fn check(
 ) -> Result<(), Stop> {
     scene.trusts_clock(probe).await?;
     let then = scene.now.minus(scene.settings.grace);
-    let mut unknown = 0;
+    let (mut by_retention, mut without_snapshot) = (0, 0);
     for table in scene.governed()? {
         let Some(policy) = table.enforced() else { continue };
-        if table.since.is_some_and(|since| since > then) {
-            continue;
+        match table.since {
+            Some(since) if since > then => continue,
+            Some(_) => {}
+            None => {
+                findings.gaps.push(format!(
+                    "since when the property of {} is its policy is not known: hog_snapshot lacks the \
+                     snapshot in which the table got it, and retention is not why",
+                    scene.name(table.live.identity.table_id)
+                ));
+                continue;
+            }
         }
         let hunt = Hunt::new(probe, scene, table, policy, then).await?;
         let mut seen = Seen::default();
         let stopped = hunt.all(probe, findings, &mut seen).await;
-        unknown += seen.unknown;
+        by_retention += seen.by_retention;
+        without_snapshot += seen.without_snapshot;
         if seen.may_wait > 0 {
             findings.gaps.push(format!(
                 "of {} expired files of {} it is not known whether they wait: {} more partitions wait \
@@ -60,22 +73,19 @@ pub async fn check(
         }
         stopped?;
     }
-    if unknown > 0 {
+    let gaps = [
+        (by_retention, "snapshot_retention_seconds is shorter than verify.grace"),
+        (
+            without_snapshot,
+            "hog_snapshot lacks those in which they began, and retention is not why",
+        ),
+    ];
+    for (files, why) in gaps.into_iter().filter(|(files, _)| *files > 0) {
         findings.gaps.push(format!(
-            "of {unknown} expired files it is not known since when they are there: \
-             snapshot_retention_seconds is shorter than verify.grace"
+            "of {files} expired files it is not known since when they are there: {why}"
         ));
     }
     Ok(())
-}
-
-/// Whether a file was there by a time: what is known of a snapshot that expiry has deleted is that
-/// it is older than the floor.
-fn was_there(begin: &Begin, then: UtcInstant, floor_time: Option<UtcInstant>) -> Option<bool> {
-    match begin.at.map(UtcInstant::from) {
-        Some(at) => Some(at <= then),
-        None => floor_time.is_some_and(|floor| floor <= then).then_some(true),
-    }
 }
 
 fn tuple_of(file: &LiveFile) -> Option<TupleOfSpec> {
@@ -85,8 +95,10 @@ fn tuple_of(file: &LiveFile) -> Option<TupleOfSpec> {
 /// What was found out of one table.
 #[derive(Default)]
 struct Seen {
-    /// Files of which it is not known since when they are there.
-    unknown: i64,
+    /// Files of which it is not known since when they are there, for their snapshots have expired.
+    by_retention: i64,
+    /// Files of which it is not known, for their snapshots are missing.
+    without_snapshot: i64,
     /// Files whose tuples may be among those that wait and are not remembered one by one.
     may_wait: i64,
     /// By tuple whether its evidence lets it go, and did a grace ago.
@@ -221,19 +233,19 @@ impl<'a> Hunt<'a> {
             .filter(|file| is_expired(&self.judge_then, file) && is_expired(&self.judge_now, file))
             .filter(|file| tuple_of(file).is_none_or(|tuple| !self.waiting.contains(&tuple)))
             .collect();
-        let floor_time = self.scene.state.floor_time.map(UtcInstant::from);
         let mut there = Vec::new();
         for piece in expired.chunks(PIECE) {
             let ids: Vec<i64> = piece.iter().map(|file| file.data_file_id).collect();
             let turn = probe.turn().await?;
             for begin in begins(turn, self.table.live.identity.catalog_id, &ids).await? {
-                match was_there(&begin, self.then, floor_time) {
-                    Some(true) => {
+                match was_there(&begin, self.then, &self.scene.state) {
+                    WasThere::Yes => {
                         let is_it = |file: &&LiveFile| file.data_file_id == begin.data_file_id;
                         there.extend(piece.iter().find(is_it).map(|file| (begin, file.clone())));
                     }
-                    Some(false) => {}
-                    None => seen.unknown += 1,
+                    WasThere::No => {}
+                    WasThere::BelowFloor => seen.by_retention += 1,
+                    WasThere::NoSnapshot => seen.without_snapshot += 1,
                 }
             }
         }
@@ -313,32 +325,6 @@ impl<'a> Hunt<'a> {
             snapshot_id: Some(begin.begin_snapshot),
             problem: format!("it has expired{}, and is live", expiry.unwrap_or_default()),
             ..Sample::default()
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_was_there_where_that_is_certain() {
-        let at = |day| UtcInstant::from_days(day);
-        let begin = |day: Option<i128>| Begin {
-            data_file_id: 1,
-            begin_snapshot: 1,
-            at: day.and_then(|day| at(day).to_chrono()),
-        };
-        for (began, floor, expected) in [
-            (Some(10), None, Some(true)),
-            (Some(11), None, Some(false)),
-            (Some(11), Some(12), Some(false)),
-            (None, Some(10), Some(true)),
-            (None, Some(11), None),
-            (None, None, None),
-        ] {
-            let found = was_there(&begin(began), at(10), floor.map(at));
-            assert_eq!(found, expected, "{began:?} {floor:?}");
         }
     }
 }

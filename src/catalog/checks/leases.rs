@@ -35,9 +35,7 @@ pub struct Lease {
     pub group_key: String,
     /// How many files.
     pub files: i32,
-    /// When it was taken, or renewed.
-    pub claimed_at: DateTime<Utc>,
-    /// When it ends.
+    /// When it ends: so long after it was taken, or last renewed, as a lease holds.
     pub expires_at: DateTime<Utc>,
 }
 
@@ -51,7 +49,6 @@ pub async fn leases(
     // Not checked at compile time: older servers, and older schemas of ours, lack a table.
     let statement = "select c.table_id, c.group_key, \
                pg_catalog.cardinality(c.input_file_ids) as files, \
-               greatest(c.claimed_at, '0001-01-01') as claimed_at, \
                greatest(least(c.expires_at, '9999-12-31'), '0001-01-01') as expires_at \
         from hog_compaction_claim c \
         where c.catalog_id = $1 and (c.table_id, c.group_key) > ($2, $3) \

@@ -3,6 +3,7 @@
 
 pub mod drops;
 pub mod leases;
+pub mod property;
 pub mod receipts;
 pub mod replaced;
 pub mod snapshots;
@@ -78,26 +79,4 @@ pub async fn begins(
     )
     .fetch_all(connection)
     .await
-}
-
-/// When the open version of a table began, which is the latest that its properties can be of; the
-/// time of the floor where that snapshot is gone.
-pub async fn version_since(
-    connection: &mut Session,
-    catalog_id: i64,
-    table_id: i64,
-) -> sqlx::Result<Option<DateTime<Utc>>> {
-    let since = sqlx::query_scalar!(
-        r#"select coalesce(s.snapshot_time, c.earliest_snapshot_time)
-           from hog_table_version v
-           join hog_catalog c on c.catalog_id = v.catalog_id
-           left join hog_snapshot s
-             on s.catalog_id = v.catalog_id and s.snapshot_id = v.begin_snapshot
-           where v.catalog_id = $1 and v.table_id = $2 and v.end_snapshot is null"#,
-        catalog_id,
-        table_id
-    )
-    .fetch_optional(connection)
-    .await?;
-    Ok(since.flatten())
 }

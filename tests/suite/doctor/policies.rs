@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use chrono::{TimeDelta, Utc};
 use serde_json::json;
 use tailrace::doctor::{Doctor, examine};
 use tailrace::policy::Mode;
@@ -113,9 +114,15 @@ async fn passes_that_do_not_come() -> Result<()> {
     let table = a_table(&database).await?;
     database.govern(&table, "at", "7d").await?;
     let late = [("warning", "no full pass came to its end of late over events.raw")];
-    database
-        .sql("UPDATE tailrace.policy SET updated_at = clock_timestamp() - interval '2 hours'")
-        .await?;
+    let set = |age: &str| {
+        format!("UPDATE tailrace.policy SET updated_at = clock_timestamp() - interval '{age}'")
+    };
+    database.sql(&set("47 hours")).await?;
+    let none = [("ok", "no full pass yet, and none is due")];
+    assert_eq!(database.doctor().await?.of("passes"), none);
+    let halved = [("TAILRACE__SWEEP__FULL_PASS_EVERY", "23h")];
+    assert_eq!(database.doctor_with(&halved).await?.of("passes"), late);
+    database.sql(&set("49 hours")).await?;
     assert_eq!(database.doctor().await?.of("passes"), late);
     database.sweep_one().await?;
     let said = database.doctor().await?;
@@ -131,6 +138,27 @@ async fn passes_that_do_not_come() -> Result<()> {
     assert_eq!(database.doctor().await?.of("passes")[0].0, "ok");
     database.sql(&since("49 hours")).await?;
     assert_eq!(database.doctor().await?.of("passes"), late);
+    Ok(())
+}
+
+/// A property waits for its first pass from the snapshot that brought it, whether or not it is mirrored.
+#[tokio::test]
+async fn passes_that_do_not_come_for_a_property() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let table = a_table(&database).await?;
+    let property = r#"{"field": "at", "keep": "7d"}"#;
+    let set = table.set_property("partition_retention", Some(property)).await?;
+    let none = [("ok", "no full pass yet, and none is due")];
+    let late = [("warning", "no full pass came to its end of late over events.raw")];
+    for _ in ["not mirrored", "mirrored"] {
+        for (hours, expected) in [(47, none), (49, late)] {
+            let then = Utc::now() - TimeDelta::hours(hours);
+            table.catalog.backdate_snapshot(set, then).await?;
+            assert_eq!(database.doctor().await?.of("passes"), expected, "{hours}");
+        }
+        database.sweep_one().await?;
+        database.sql("DELETE FROM tailrace.sweep_state").await?;
+    }
     Ok(())
 }
 

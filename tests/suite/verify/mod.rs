@@ -6,6 +6,7 @@ mod overdue;
 mod policies;
 mod servers;
 mod soak;
+mod taken_over;
 mod wire;
 
 use std::time::Duration;

@@ -128,17 +128,33 @@ async fn a_file_whose_snapshot_is_gone_is_judged_by_the_floor() -> Result<()> {
     Ok(())
 }
 
-/// A property counts from when a pass took it for a policy; one that no pass has seen, from the
-/// version of the table that brought it.
+/// What expiry did not delete, and is not there all the same, is not retention's doing.
 #[tokio::test]
-async fn properties_are_policies() -> Result<()> {
+async fn a_file_without_a_begin_snapshot_is_not_blamed_on_retention() -> Result<()> {
     let scene = Scene::new().await?;
-    scene.database.sql("DELETE FROM tailrace.policy").await?;
-    let property = r#"{"field": "day(at)", "keep": "7d"}"#;
-    scene.table.set_property("partition_retention", Some(property)).await?;
-    scene.violated(&[]).await?;
     scene.age().await?;
-    let report = scene.violated(&[Check::OverdueFiles]).await?;
-    assert_eq!(of(&report, Check::OverdueFiles)?.count, 3);
+    let begin = scene.table.live_files().await?[0].begin_snapshot;
+    scene.database.sql(&format!("DELETE FROM hog_snapshot WHERE snapshot_id = {begin}")).await?;
+    let told =
+        ["of 3 expired files it is not known since when they are there: hog_snapshot lacks \
+                 those in which they began, and retention is not why"];
+    let floor = |floor: i64, time: &str| {
+        format!(
+            "UPDATE hog_catalog SET earliest_snapshot_id = {floor}, earliest_snapshot_time = {time}"
+        )
+    };
+    let floors = [
+        floor(0, "null"),
+        floor(begin - 1, "clock_timestamp() - interval '19 minutes'"),
+        floor(begin - 1, "clock_timestamp() - interval '21 minutes'"),
+    ];
+    for change in floors {
+        scene.database.sql(&change).await?;
+        let report = scene.report().await?;
+        assert_eq!(of_status(&report, Status::Violated), [Check::SnapshotIds], "{change}");
+        let found = of(&report, Check::OverdueFiles)?;
+        assert_eq!((found.status, found.count), (Status::Incomplete, 0), "{change}: {found:?}");
+        assert_eq!(found.notes, told, "{change}");
+    }
     Ok(())
 }

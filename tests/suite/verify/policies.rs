@@ -93,6 +93,9 @@ async fn stale_leases_of_ours_are_found() -> Result<()> {
         lease(other, "a-new", 'a', "-19 minutes", "11 minutes"),
         lease(other, "a-old", 'a', "-21 minutes", "9 minutes"),
         lease(other, "b-old", 'b', "-21 minutes", "9 minutes"),
+        // Taken long ago and renewed since; its policy went just now.
+        lease(other, "a-renewed", 'a', "-3 hours", "29 minutes"),
+        lease(raw, "a-good-renewed", 'a', "-3 hours", "1 minute"),
     ];
     scene.database.sql(&all.concat()).await?;
     scene
