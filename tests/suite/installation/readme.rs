@@ -46,3 +46,18 @@ fn the_readme_lists_them_all_and_no_other() {
     let passes = needed().iter().filter(|right| right.purpose == Purpose::Passes).count();
     assert_eq!((passes, needed().len()), (57, 75));
 }
+
+/// A table that an older server lacks takes its statement with it, and no other.
+#[test]
+fn the_grants_for_claims_are_one_statement_a_table() {
+    let readme = include_str!("../../../README.md");
+    let (_, claims) =
+        readme.split_once("(`compaction.claims`), a daemon needs").expect("the grants");
+    let (claims, _) = claims.split_once("The explicit drop needs").expect("their end");
+    let statements: Vec<_> = claims.lines().filter(|line| line.starts_with("grant ")).collect();
+    assert_eq!(statements.len(), 4, "{statements:?}");
+    for statement in statements {
+        let (_, objects) = statement.split_once(" on ").expect("an object");
+        assert!(!objects.contains(',') && objects.ends_with(" to tailrace;"), "{statement}");
+    }
+}
