@@ -3,7 +3,7 @@
 CARGO ?= cargo
 export SQLX_OFFLINE = true
 
-.PHONY: demo test soak bench check setup queries
+.PHONY: demo test matrix soak bench check setup queries
 
 demo: setup
 	$(CARGO) build --locked --bin tailrace --example demo
@@ -12,6 +12,11 @@ demo: setup
 test: setup
 	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" \
 	  TAILRACE_PGBOUNCER="$$(scripts/ensure-pgbouncer.sh)" $(CARGO) test --locked --workspace
+
+# The core of the tests on each version of the server and of Postgres, and the table of docs/versions.md.
+# CELLS="18:27 15:17" (Postgres:catalog) runs these alone, and does not write the page.
+matrix: setup
+	scripts/matrix.sh $(or $(CELLS),--write)
 
 # Everybody who has to do with a lake at work on it at once, for a while; tests/suite/soak says who.
 SOAK ?= 10m

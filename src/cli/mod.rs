@@ -30,6 +30,7 @@ use crate::catalog::connect::Database;
 use crate::catalog::failure::in_words;
 use crate::catalog::session::Patience;
 use crate::config::{Config, LoadOptions};
+use crate::installation::Unfit;
 use crate::policy::field::FieldError;
 use crate::policy::keep::KeepError;
 use crate::sweep::Scope;
@@ -39,7 +40,7 @@ use crate::telemetry::{self, say};
 const DONE: u8 = 0;
 /// It failed.
 const FAILED: u8 = 1;
-/// The command line or the configuration is wrong.
+/// The command line or the configuration is wrong, or the hoglake server is none to work with.
 const USAGE: u8 = 2;
 /// `tailrace doctor` found a problem.
 const PROBLEM_FOUND: u8 = 3;
@@ -49,7 +50,7 @@ const SOME_TABLES_FAILED: u8 = 3;
 /// Retention for hoglake tables: drops expired partitions, each batch in one snapshot, and
 /// leaves the objects to the server's expiry and cleanup.
 ///
-/// Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 some tables failed, or a problem
+/// Exit codes: 0 done, 1 failed, 2 usage, configuration or a hoglake server that is refused, 3 some tables failed, or a problem
 /// or violation was found.
 #[derive(Debug, Parser)]
 #[command(name = "tailrace", version)]
@@ -205,11 +206,12 @@ fn finish(result: anyhow::Result<u8>) -> ExitCode {
     }
 }
 
-/// Arguments that no table could make right.
+/// Arguments that no table could make right, or a server that no further try does.
 fn is_usage(error: &anyhow::Error) -> bool {
     let malformed_field =
         matches!(error.downcast_ref::<FieldError>(), Some(FieldError::Malformed(_)));
-    malformed_field || error.is::<KeepError>()
+    let refused_server = matches!(error.downcast_ref(), Some(Unfit::Server(_)));
+    malformed_field || error.is::<KeepError>() || refused_server
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -24,6 +24,11 @@ use crate::sweep::{LostOnTheWay, Pacing, Scope, Settings, run_paced_pass};
 use crate::turn::Turn;
 
 pub async fn run(config: Config, tokens: Option<Tokens>) -> anyhow::Result<u8> {
+    // Only at the start: a server that is refused later, as one that was upgraded, fails pass after pass
+    // with the reason, and once it is one to work with again they go on by themselves.
+    if let Some(refused) = database(&config)?.refused_server().await {
+        return Err(refused.into());
+    }
     let runner = Runner {
         config: config.clone(),
         prepared: Arc::default(),

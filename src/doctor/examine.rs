@@ -18,11 +18,12 @@ use crate::catalog::inventory::consumers::slowest;
 use crate::catalog::inventory::creators::creators as creators_of;
 use crate::catalog::inventory::{objects, owners, privileges, upkeep};
 use crate::catalog::restore::restored;
+use crate::catalog::server::{Misfit, server_tables};
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, LiveTable, catalogs, live_tables};
 use crate::catalog::{removals, sample};
 use crate::clock_guard;
-use crate::installation;
+use crate::installation::{self, Unfit};
 use crate::instant::UtcInstant;
 use crate::sweep::Settings;
 use crate::sweep::clocks::{outlook, read_clock};
@@ -44,7 +45,8 @@ pub struct Doctor<'a> {
 /// Looks at everything. Takes no lock, and its session cannot write; a statement ends after 10 s.
 ///
 /// # Errors
-/// The database is away, there is no hoglake catalog in the schema, or no catalog of that name.
+/// The database is away, there is no hoglake catalog in the schema, or no catalog of that name; or the
+/// server is one that nothing here can be asked of ([`Unfit::Server`]).
 pub async fn examine(doctor: &Doctor<'_>) -> anyhow::Result<Report> {
     let mut connection = doctor.database.unchecked(Access::ReadOnly).await?;
     let examined = examine_in(&mut connection, doctor).await;
@@ -65,7 +67,13 @@ async fn examine_in(connection: &mut Session, doctor: &Doctor<'_>) -> anyhow::Re
         "there is no hoglake catalog (table hog_catalog) in schema {schema:?} of this database: \
          check database.url and database.schema"
     );
-    let (findings, began) = (server::findings(&found), Instant::now());
+    let tables = server_tables(connection).await?;
+    match tables.fits() {
+        // All can be read, and is told: why nothing is dropped, among the rest.
+        Ok(()) | Err(Misfit::MustFill(_)) => {}
+        Err(misfit) => return Err(Unfit::Server(misfit).into()),
+    }
+    let (findings, began) = (server::findings(&found, &tables), Instant::now());
     let mut examination = Examination { doctor, clock, now, findings, began };
     examination.findings.extend(indexes::findings(&found, schema));
     let held = privileges::privileges(connection, schema).await?;
@@ -73,7 +81,7 @@ async fn examine_in(connection: &mut Session, doctor: &Doctor<'_>) -> anyhow::Re
     let may_create = creators_of(connection, schema).await?;
     let foreign = owners::foreign(connection, schema).await?;
     examination.findings.extend(creators::findings(&may_create, &foreign, schema));
-    let checked = match installation::check(connection, schema).await {
+    let checked = match installation::check_ours(connection, schema).await {
         Err(error) if is_away(&error) => return Err(error),
         Err(error) => Err(in_words(&error)),
         Ok(()) => Ok(installation::version()),

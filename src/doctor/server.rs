@@ -1,7 +1,8 @@
 //! Which server this is, told by what its migrations left (contract, "Older and other servers").
 
-use super::{Finding, Level};
+use super::{Finding, Level, listed};
 use crate::catalog::inventory::Objects;
+use crate::catalog::server::{CLAIMS, ServerTables};
 
 const CHECK: &str = "server";
 
@@ -20,6 +21,7 @@ enum Mark {
 /// What each migration brought that can be seen, the oldest first.
 const MARKS: &[(u32, &[Mark])] = &[
     (7, &[Mark::Table("hog_commit_receipt")]),
+    (9, &[Mark::Column("hog_column", "parent_field_id")]),
     (
         10,
         &[
@@ -55,6 +57,7 @@ const MARKS: &[(u32, &[Mark])] = &[
             Mark::Column("hog_maintenance_summary_tier", "record_count"),
             Mark::Column("hog_maintenance_summary_tier", "newest_begin_snapshot"),
             Mark::Column("hog_maintenance_summary", "measures_generation"),
+            Mark::Index("hog_maintenance_summary_tier_table"),
         ],
     ),
     (23, &[Mark::Index("hog_file_partition_value_lookup")]),
@@ -79,7 +82,6 @@ const MARKS: &[(u32, &[Mark])] = &[
 
 /// What an older server lacks that we would use, by the migration that brings it.
 const FOR_US: &[(u32, &str)] = &[
-    (7, "a key that the server gave to a commit of its own is not known to explicit drops"),
     (11, "a table cannot bring its policy by the property partition_retention"),
     (15, "nothing keeps compaction from rewriting partitions that are about to go"),
     (19, "the feed of changes looks for ended files without an index"),
@@ -109,26 +111,24 @@ fn says(definition: &str, text: &str) -> bool {
     definition.contains(text)
 }
 
-/// The highest migration all of whose marks are there; `None` for a server before V7.
+/// The highest migration all of whose marks are there; `None` for a server before V7, which is refused
+/// as all before V9 are.
 pub fn version(objects: &Objects) -> Option<u32> {
     let is_there = |marks: &[Mark]| marks.iter().all(|mark| mark.is_in(objects));
     MARKS.iter().rev().find(|(_, marks)| is_there(marks)).map(|(version, _)| *version)
 }
 
 /// The version, what it lacks for us, and what its own migrations should have left and did not.
-pub fn findings(objects: &Objects) -> Vec<Finding> {
-    let found = version(objects);
-    let newest = MARKS.last().map(|(version, _)| *version);
-    let what = match found {
-        None => "the server is older than V7".to_owned(),
-        found if found == newest => {
-            format!("the server is at V{} or newer", found.unwrap_or_default())
-        }
-        Some(found) => format!("the server is at V{found}"),
+/// And what it has that we do not know.
+pub fn findings(objects: &Objects, tables: &ServerTables) -> Vec<Finding> {
+    let found = version(objects).unwrap_or_default();
+    let what = match MARKS.last() {
+        Some((newest, _)) if *newest == found => format!("the server is at V{found} or newer"),
+        _ => format!("the server is at V{found}"),
     };
     let lacking: Vec<_> = FOR_US
         .iter()
-        .filter(|(version, _)| found.is_none_or(|found| found < *version))
+        .filter(|(version, _)| found < *version)
         .map(|(version, lack)| format!("{lack} (V{version})"))
         .collect();
     let mut findings = vec![match lacking.as_slice() {
@@ -145,8 +145,7 @@ pub fn findings(objects: &Objects) -> Vec<Finding> {
     let missing: Vec<_> = MARKS
         .iter()
         .filter(|(version, marks)| {
-            found.is_some_and(|found| *version < found)
-                && !marks.iter().all(|mark| mark.is_in(objects))
+            *version < found && !marks.iter().all(|mark| mark.is_in(objects))
         })
         .map(|(version, _)| format!("V{version}"))
         .collect();
@@ -159,5 +158,41 @@ pub fn findings(objects: &Objects) -> Vec<Finding> {
             "find out who removed it; what is missing of indexes that tailrace uses is told apart",
         ));
     }
+    findings.extend(unknown(tables));
     findings
+}
+
+/// What a server that is newer than we know has, as bad as it is.
+fn unknown(tables: &ServerTables) -> Option<Finding> {
+    let unknown = tables.unknown();
+    if unknown.is_empty() {
+        return None;
+    }
+    let finding = |level, what: String, why: &str| {
+        Finding::new(
+            level,
+            CHECK,
+            what,
+            why,
+            "upgrade tailrace to a version that knows this server",
+        )
+    };
+    if let Err(misfit) = tables.fits() {
+        let why =
+            "every command but this one refuses to work: a drop's commit would fail under the lock";
+        return Some(finding(Level::Problem, misfit.to_string(), why));
+    }
+    let of_claims = tables.must_fill(CLAIMS);
+    if !of_claims.is_empty() {
+        let what = format!("each row of the server's claims must fill {}", listed(&of_claims));
+        let why = "tailrace would not fill it and claims nothing: nothing keeps compaction from rewriting \
+                   partitions that are about to go";
+        return Some(finding(Level::Problem, what, why));
+    }
+    Some(finding(
+        Level::Warning,
+        format!("the server has columns that this tailrace does not know: {}", listed(&unknown)),
+        "what tailrace needs is there, and it works; whether they change the meaning of what it reads and \
+         writes, it cannot know",
+    ))
 }

@@ -1,19 +1,22 @@
 //! Sessions for work: each is checked when it is opened, so that nobody works on a catalog whose
-//! ledger this program does not know, or on another schema than the one that our rows are about.
+//! ledger or whose server this program does not know, or on another schema than the one that our rows
+//! are about.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-use sqlx::Row;
 use sqlx::postgres::PgRow;
+use sqlx::{Column, Row};
 
 use super::migrator;
 use crate::catalog::connect::{Access, Database, close};
 use crate::catalog::failure::Failure;
 use crate::catalog::pooler::{SharedSession, ask};
+use crate::catalog::server::{self, Misfit, ServerTables};
 use crate::catalog::session::Session;
 
-/// Why this program cannot work with a database: our schema in it is another one, or the session is not
-/// ours alone.
+/// Why this program cannot work with a database: our schema in it is another one, the server's tables are
+/// none that it can work on, or the session is not ours alone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// A migration that this program needs was not applied.
@@ -39,6 +42,9 @@ pub enum Unfit {
     /// The session is not ours alone.
     #[error(transparent)]
     Shared(#[from] SharedSession),
+    /// The server is too old, or newer in a way that matters.
+    #[error(transparent)]
+    Server(#[from] Misfit),
     /// Our rows are about the catalog in another schema.
     #[error(
         "tailrace was set up in this database for the catalog in schema {recorded:?}, and \
@@ -54,9 +60,10 @@ pub enum Unfit {
 }
 
 impl Database {
-    /// Opens a session for work on the catalog's schema, after making sure that our schema is
-    /// there, as this program needs it, and belongs to that schema. How it is set up is said at
-    /// [`Database::unchecked`]; the check costs no round trip of its own.
+    /// Opens a session for work on the catalog's schema, after making sure that the server's tables are
+    /// those of a server that this program can work on, and that our schema is there, as this program
+    /// needs it, and belongs to that schema. How it is set up is said at [`Database::unchecked`]; the
+    /// check costs no round trip of its own.
     ///
     /// # Errors
     /// [`Unfit`], or as the driver reports it ([`sqlx::Error`]; see [`Failure`]).
@@ -73,30 +80,59 @@ impl Database {
     }
 
     async fn checked(&self, access: Access) -> anyhow::Result<Session> {
-        let (connection, rows) = self.open(access, QUESTION).await.map_err(unanswered)?;
-        if let Err(unfit) = Installed::read(&rows)?.fits(&self.schema) {
+        let (connection, rows) = match self.open(access, &QUESTION).await.map_err(unanswered) {
+            Ok(opened) => opened,
+            // On a server that is refused nobody can migrate: that comes first.
+            Err(error) if matches!(error.downcast_ref(), Some(Unfit::Older)) => {
+                return Err(self.refused_server().await.map_or(error, Into::into));
+            }
+            Err(error) => return Err(error),
+        };
+        let installed = Installed::read(&rows)?;
+        if let Err(unfit) = installed.fits(&self.schema) {
             close(connection).await;
             return Err(unfit.into());
         }
+        installed.server.tell_unknown();
         Ok(connection)
+    }
+
+    /// Why this program cannot work with the server's tables, whatever is installed of ours. `None` where
+    /// it can, or where the database cannot be asked.
+    pub async fn refused_server(&self) -> Option<Unfit> {
+        let (connection, rows) = self.open(Access::ReadOnly, &server::QUESTION).await.ok()?;
+        close(connection).await;
+        Installed::read(&rows).ok()?.server.fits().err().map(Unfit::Server)
     }
 }
 
 /// Makes sure of a session that is open what [`Database::session`] makes sure of. Only reads; one
-/// statement.
+/// round trip.
 ///
 /// # Errors
 /// As there.
 pub async fn check(connection: &mut Session, schema: &str) -> anyhow::Result<()> {
-    let rows = ask(connection, QUESTION).await.map_err(unanswered)?;
+    let rows = ask(connection, &QUESTION).await.map_err(unanswered)?;
     Ok(Installed::read(&rows)?.fits(schema)?)
 }
 
+/// As [`check`], of our schema alone.
+///
+/// # Errors
+/// As there.
+pub async fn check_ours(connection: &mut Session, schema: &str) -> anyhow::Result<()> {
+    let rows = ask(connection, OURS).await.map_err(unanswered)?;
+    Ok(Installed::read(&rows)?.ours_fits(schema)?)
+}
+
 /// What was applied, and for which schema: a row for each migration, and one for the schema.
-const QUESTION: &str = "select m.version, m.checksum, null::pg_catalog.text as catalog_schema \
+const OURS: &str = "select m.version, m.checksum, null::pg_catalog.text as catalog_schema \
     from tailrace.schema_migration m where m.success \
     union all \
     select null, null, i.catalog_schema from tailrace.installation i";
+
+/// What the server's tables are, and what is installed of ours.
+static QUESTION: LazyLock<String> = LazyLock::new(|| format!("{}; {OURS}", *server::QUESTION));
 
 /// An error of [`QUESTION`]: without our tables nothing is installed.
 fn unanswered(error: anyhow::Error) -> anyhow::Error {
@@ -112,6 +148,8 @@ fn unanswered(error: anyhow::Error) -> anyhow::Error {
 /// What is installed in a database.
 #[derive(Debug, Default)]
 struct Installed {
+    /// The server's tables.
+    server: ServerTables,
     /// The checksums of the migrations, by version.
     applied: BTreeMap<i64, Vec<u8>>,
     /// The schema of the catalog that our rows are about.
@@ -122,6 +160,10 @@ impl Installed {
     fn read(rows: &[PgRow]) -> sqlx::Result<Self> {
         let mut installed = Installed::default();
         for row in rows {
+            if row.columns().first().is_some_and(|first| first.name() == server::FIRST_COLUMN) {
+                installed.server.add(row)?;
+                continue;
+            }
             if let (Some(version), Some(checksum)) = (row.try_get(0)?, row.try_get(1)?) {
                 installed.applied.insert(version, checksum);
             }
@@ -133,6 +175,11 @@ impl Installed {
     }
 
     fn fits(&self, schema: &str) -> Result<(), Unfit> {
+        self.server.fits()?;
+        self.ours_fits(schema)
+    }
+
+    fn ours_fits(&self, schema: &str) -> Result<(), Unfit> {
         let migrator = migrator();
         for migration in migrator.iter() {
             match self.applied.get(&migration.version) {
@@ -172,7 +219,7 @@ mod tests {
 
     fn installed() -> Installed {
         let applied = migrator().iter().map(|one| (one.version, one.checksum.to_vec())).collect();
-        Installed { applied, catalog_schema: Some("hog".to_owned()) }
+        Installed { applied, catalog_schema: Some("hog".to_owned()), ..Installed::default() }
     }
 
     /// Where the code opens a session by itself, or one that is not checked.

@@ -16,6 +16,7 @@ use crate::catalog::connect::{Database, close};
 use crate::catalog::deadline::within;
 use crate::catalog::failure::{in_words, is_away};
 use crate::catalog::restore::note_head;
+use crate::catalog::server::{CLAIMS, server_tables};
 use crate::catalog::session::Session;
 use crate::catalog::shape::copy_specs;
 use crate::catalog::tables::{Catalog, LiveTable, TableIdentity, catalogs, live_tables};
@@ -111,6 +112,7 @@ async fn renew_all(
     if !can_claim {
         tell_off();
     }
+    let must_fill = server_tables(connection).await?.must_fill(CLAIMS);
     let trusted = copy_all_specs(connection, settings, &clock, renewed).await?;
     for catalog in trusted {
         let done = async {
@@ -119,6 +121,10 @@ async fn renew_all(
             match (can_claim, settings.claims) {
                 (false, _) => Ok(()),
                 (true, false) => Ok(let_go(connection, catalog.catalog_id, &[]).await?),
+                (true, true) if !must_fill.is_empty() => Err(anyhow::anyhow!(
+                    "each claim must fill {}, which this tailrace does not know: upgrade it",
+                    must_fill.join(", ")
+                )),
                 (true, true) => renew_catalog(connection, &catalog, settings, now, renewed).await,
             }
         };

@@ -34,5 +34,6 @@ mod standins;
 mod support;
 mod trace;
 mod verify;
+mod versions;
 mod waiting;
 mod window_sql;

@@ -8,13 +8,14 @@ use tailrace::doctor::server::version;
 use crate::doctor::text;
 use crate::support::TestDatabase;
 
-/// V8, V9 and V13 left nothing that could be seen.
+/// V8 and V13 left nothing that could be seen.
 #[tokio::test]
 async fn each_version_is_told_by_what_it_left() -> Result<()> {
     for (is, seen) in [
         (6, None),
         (7, Some(7)),
-        (9, Some(7)),
+        (8, Some(7)),
+        (9, Some(9)),
         (10, Some(10)),
         (11, Some(11)),
         (12, Some(12)),
@@ -75,6 +76,7 @@ async fn an_older_server_is_told_what_it_lacks() -> Result<()> {
         [
             ("warning", "the index hog_data_file_ended is missing"),
             ("warning", "the index hog_file_partition_value_lookup is missing"),
+            ("warning", "the index hog_maintenance_summary_tier_table is missing"),
         ]
     );
     let statements = said.statements("indexes");
@@ -85,6 +87,8 @@ async fn an_older_server_is_told_what_it_lacks() -> Result<()> {
              end_snapshot) where end_snapshot is not null;",
             "create index concurrently hog_file_partition_value_lookup on \
              \"Lake\".hog_file_partition_value (catalog_id, key_index, value, data_file_id);",
+            "create index concurrently hog_maintenance_summary_tier_table on \
+             \"Lake\".hog_maintenance_summary_tier (catalog_id, generation, table_id);",
         ]
     );
     // What is printed builds them.

@@ -51,7 +51,7 @@ async fn a_key_of_a_server_commit_is_taken_in_its_catalog() -> Result<()> {
 #[tokio::test]
 async fn a_server_without_receipts_has_used_no_key() -> Result<()> {
     let database = TestDatabase::new().await?;
-    database.lake.downgrade(6).await?;
+    database.sql("DROP TABLE hog_commit_receipt").await?;
     let scene = Scene::within(database, &[Field::day("at")]).await?;
     scene.table.append(vec![file("1")]).await?;
     let body = days(["1"]);

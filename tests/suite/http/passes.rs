@@ -132,7 +132,17 @@ async fn one_is_refused_while_the_schedule_runs_and_the_schedule_waits_for_one()
 async fn a_report_tells_no_insides() -> Result<()> {
     let scene = Scene::new().await?;
     scene.database.policy("lake", "events.raw", "at", "7d").await?;
-    scene.database.sql("ALTER TABLE hog_partition_spec RENAME TO hog_hidden_spec").await?;
+    scene
+        .database
+        .sql(
+            "CREATE FUNCTION hog_hidden() RETURNS bigint LANGUAGE plpgsql AS
+               $$ BEGIN RAISE EXCEPTION 'hog_hidden'; END $$;
+             ALTER TABLE hog_partition_spec RENAME TO hog_hidden_spec;
+             CREATE VIEW hog_partition_spec AS
+               SELECT catalog_id, table_id, hog_hidden() AS spec_id, begin_snapshot, end_snapshot
+               FROM hog_hidden_spec",
+        )
+        .await?;
     let started = scene.client.send("POST", PASS, b"").await?.json()?;
     let done = ended(&scene, started["id"].as_str().context("an id")?).await?;
     assert!(!done.to_string().contains("hog_"), "{done}");

@@ -1,6 +1,7 @@
 //! The lake builder, against the catalog's contract.
 
 mod installs;
+mod older;
 mod tables;
 mod writes;
 

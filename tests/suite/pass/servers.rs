@@ -11,7 +11,7 @@ use crate::support::governed::{live_ids, outcomes};
 
 #[tokio::test]
 async fn an_older_server_is_served_as_a_newer_one() -> Result<()> {
-    for version in [6, 10, 11, 14, 18, 19, 22, 23, 26, 27] {
+    for version in [9, 10, 11, 14, 18, 19, 22, 23, 26, 27] {
         let database = TestDatabase::in_schema("public").await?;
         database.lake.downgrade(version).await?;
         let ran = database.ran(&["migrate"]).await?;

@@ -10,7 +10,7 @@ use super::{Scene, of, of_status, settings};
 
 #[tokio::test]
 async fn older_servers_are_verified_as_far_as_they_can_be() -> Result<()> {
-    for version in [22, 18, 14, 13, 10, 6] {
+    for version in [22, 18, 14, 13, 10, 9] {
         let (scene, _) = Scene::swept().await?;
         scene.database.lake.downgrade(version).await?;
         scene.age().await?;

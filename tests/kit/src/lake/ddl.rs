@@ -103,7 +103,8 @@ impl Table {
         self.next_version(commit, "move table", changed).await
     }
 
-    /// Drops the table, and returns the snapshot. Its files keep looking live.
+    /// Drops the table, and returns the snapshot. Its files keep looking live, but on a server before
+    /// V20, which ends them.
     pub async fn drop_table(&self) -> Result<i64> {
         let mut commit = self.begin_ddl().await?;
         let snapshot_id = commit.ddl_snapshot("drop table").await?;
@@ -120,14 +121,18 @@ impl Table {
     }
 
     pub(super) async fn end_table(&self, commit: &mut Commit, snapshot_id: i64) -> Result<()> {
-        sqlx::query(
-            "UPDATE hog_table SET dropped_snapshot = $3 WHERE catalog_id = $1 AND table_id = $2",
+        let files_retire_later: bool = sqlx::query_scalar(
+            "UPDATE hog_table SET dropped_snapshot = $3 WHERE catalog_id = $1 AND table_id = $2
+             RETURNING to_jsonb(hog_table) ? 'retirement_eligible_at'",
         )
         .bind(self.catalog.catalog_id)
         .bind(self.table_id)
         .bind(snapshot_id)
-        .execute(&mut *commit.tx)
+        .fetch_one(&mut *commit.tx)
         .await?;
+        if !files_retire_later {
+            self.end_all_files(commit, snapshot_id).await?;
+        }
         self.end_version(commit, snapshot_id).await?;
         commit.change(snapshot_id, kind::TABLE_DROPPED, self.table_id).await
     }

@@ -27,7 +27,7 @@ impl Lake {
             self.pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
         let tables: Vec<String> = sqlx::query_scalar(
             "SELECT relname::text FROM pg_class
-              WHERE relnamespace = current_schema()::regnamespace
+              WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())
                 AND relkind IN ('r', 'p') AND relname LIKE 'hog\\_%'",
         )
         .fetch_all(&mut *tx)

@@ -46,6 +46,7 @@ pub use catalog::{Catalog, CatalogOptions, Namespace};
 pub use commit::{COMMIT_LOCK_CLASS, Commit};
 pub use dump::{Difference, Dump, differences};
 pub use error::{LakeError, Result};
+pub use older::{ENV_VERSION, NEWEST};
 pub use read::{Changes, FileRow, VectorRow};
 pub use shape::{Column, Field};
 pub use table::Table;
@@ -70,7 +71,7 @@ pub struct Lake {
 
 impl Lake {
     /// Makes the server's tables in a schema of the pool's database, which is made too if
-    /// it is not there. The lake has a pool of its own, with that schema first.
+    /// it is not there, as the server of [`ENV_VERSION`] has them. The lake has a pool of its own, with that schema first.
     pub async fn install(pool: &PgPool, schema: &str) -> Result<Self> {
         let lake = Self::attach(pool, schema);
         // Not through a pool: a database that becomes a template may have no session left.
@@ -78,6 +79,7 @@ impl Lake {
         let create = format!("CREATE SCHEMA IF NOT EXISTS {}", quoted(schema));
         sqlx::raw_sql(AssertSqlSafe(create)).execute(&mut connection).await?;
         sqlx::raw_sql(SCHEMA).execute(&mut connection).await?;
+        older::take_away(&mut connection, older::version()?).await?;
         connection.close().await?;
         Ok(lake)
     }

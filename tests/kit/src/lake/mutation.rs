@@ -46,6 +46,24 @@ impl Table {
         Ok(Committed { snapshot_id, file_ids })
     }
 
+    /// Ends all live files of the table and their vectors.
+    pub(crate) async fn end_all_files(&self, commit: &mut Commit, snapshot_id: i64) -> Result<()> {
+        for statement in [
+            "UPDATE hog_delete_file SET end_snapshot = $3
+              WHERE catalog_id = $1 AND table_id = $2 AND end_snapshot IS NULL",
+            "UPDATE hog_data_file SET end_snapshot = $3
+              WHERE catalog_id = $1 AND table_id = $2 AND end_snapshot IS NULL",
+        ] {
+            sqlx::query(statement)
+                .bind(self.catalog.catalog_id)
+                .bind(self.table_id)
+                .bind(snapshot_id)
+                .execute(&mut *commit.tx)
+                .await?;
+        }
+        Ok(())
+    }
+
     /// Ends the live ones of these files, their vectors first, and says how many it ended.
     pub(crate) async fn end_files(
         &self,

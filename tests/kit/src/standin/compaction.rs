@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use sqlx::FromRow;
+use sqlx::{AssertSqlSafe, FromRow};
 use uuid::Uuid;
 
 use crate::lake::{Catalog, Commit, Result, TAKE_LOCK, Table, kind, write_object};
@@ -10,6 +10,12 @@ use crate::lake::{Catalog, Commit, Result, TAKE_LOCK, Table, kind, write_object}
 /// The lock class of compaction planning. Planners of a catalog take turns with their
 /// claims; no writer waits for it.
 const PLANNING_LOCK_CLASS: i64 = 4_740_873;
+
+/// Leaves a bucket out when any of its files is claimed.
+const UNCLAIMED: &str = "
+    AND NOT EXISTS (SELECT FROM hog_compaction_claim c
+                     WHERE c.catalog_id = $1 AND c.table_id = $2 AND c.expires_at > now()
+                       AND c.input_file_ids && array_agg(small.data_file_id))";
 
 /// A compaction loop. A run is [`plan`](Self::plan), then [`commit`](Self::commit) for each
 /// group; whatever happens between the two, the commit finds out.
@@ -19,7 +25,7 @@ pub struct Compaction {
     claimant: Uuid,
     /// Files below this size are merged.
     pub target_bytes: i64,
-    /// Whether claims are heeded and made; a server can be run without.
+    /// Whether claims are heeded and made; a server can be run without, and one before V15 has none.
     pub claims: bool,
 }
 
@@ -35,6 +41,7 @@ pub struct Group {
     table: Table,
     path: String,
     bytes: i64,
+    claimed: bool,
 }
 
 /// What became of a merge.
@@ -76,13 +83,22 @@ impl Compaction {
             .bind(self.catalog.catalog_id)
             .execute(&mut *tx)
             .await?;
-        sqlx::query(
-            "DELETE FROM hog_compaction_claim WHERE catalog_id = $1 AND expires_at <= now()",
-        )
-        .bind(self.catalog.catalog_id)
-        .execute(&mut *tx)
-        .await?;
-        let buckets: Vec<Bucket> = sqlx::query_as(
+        let claims: bool =
+            sqlx::query_scalar("SELECT $1 AND to_regclass('hog_compaction_claim') IS NOT NULL")
+                .bind(self.claims)
+                .fetch_one(&mut *tx)
+                .await?;
+        let mut unclaimed = "";
+        if claims {
+            sqlx::query(
+                "DELETE FROM hog_compaction_claim WHERE catalog_id = $1 AND expires_at <= now()",
+            )
+            .bind(self.catalog.catalog_id)
+            .execute(&mut *tx)
+            .await?;
+            unclaimed = UNCLAIMED;
+        }
+        let statement = format!(
             "SELECT group_key, array_agg(data_file_id ORDER BY data_file_id) AS inputs,
                     array_agg(delete_file_id ORDER BY data_file_id) AS vectors,
                     sum(file_size_bytes)::bigint AS bytes
@@ -98,22 +114,18 @@ impl Compaction {
                       WHERE f.catalog_id = $1 AND f.table_id = $2 AND f.end_snapshot IS NULL
                         AND f.file_size_bytes < $3) small
               GROUP BY group_key
-             HAVING count(*) > 1
-                AND NOT ($4 AND EXISTS (
-                      SELECT FROM hog_compaction_claim c
-                       WHERE c.catalog_id = $1 AND c.table_id = $2 AND c.expires_at > now()
-                         AND c.input_file_ids && array_agg(small.data_file_id)))
-              ORDER BY group_key",
-        )
-        .bind(self.catalog.catalog_id)
-        .bind(table.table_id)
-        .bind(self.target_bytes)
-        .bind(self.claims)
-        .fetch_all(&mut *tx)
-        .await?;
+             HAVING count(*) > 1 {unclaimed}
+              ORDER BY group_key"
+        );
+        let buckets: Vec<Bucket> = sqlx::query_as(AssertSqlSafe(statement))
+            .bind(self.catalog.catalog_id)
+            .bind(table.table_id)
+            .bind(self.target_bytes)
+            .fetch_all(&mut *tx)
+            .await?;
         let mut groups = Vec::new();
         for bucket in buckets {
-            if self.claims && !self.claim(&mut tx, table, &bucket).await? {
+            if claims && !self.claim(&mut tx, table, &bucket).await? {
                 continue;
             }
             groups.push(Group {
@@ -123,6 +135,7 @@ impl Compaction {
                 table: table.clone(),
                 path: table.new_path("parquet"),
                 bytes: bucket.bytes,
+                claimed: claims,
             });
         }
         tx.commit().await?;
@@ -306,6 +319,9 @@ impl Compaction {
 
     /// Shortens our claim on a group. It may name dead files from here on.
     async fn end_claim(&self, group: &Group, after: &str) -> Result<()> {
+        if !group.claimed {
+            return Ok(());
+        }
         sqlx::query(
             "UPDATE hog_compaction_claim
                 SET expires_at = least(expires_at, clock_timestamp() + $5::text::interval)

@@ -11,19 +11,7 @@ pub async fn truncate(table: &Table) -> Result<i64> {
     let mut commit = Commit::begin(&table.catalog).await?;
     commit.check_table_live(table.table_id).await?;
     let snapshot_id = commit.ddl_snapshot("truncate").await?;
-    for statement in [
-        "UPDATE hog_delete_file SET end_snapshot = $3
-          WHERE catalog_id = $1 AND table_id = $2 AND end_snapshot IS NULL",
-        "UPDATE hog_data_file SET end_snapshot = $3
-          WHERE catalog_id = $1 AND table_id = $2 AND end_snapshot IS NULL",
-    ] {
-        sqlx::query(statement)
-            .bind(table.catalog.catalog_id)
-            .bind(table.table_id)
-            .bind(snapshot_id)
-            .execute(&mut *commit.tx)
-            .await?;
-    }
+    table.end_all_files(&mut commit, snapshot_id).await?;
     for kind in [kind::DELETED, kind::TABLE_ALTERED] {
         commit.change(snapshot_id, kind, table.table_id).await?;
     }
