@@ -84,7 +84,7 @@ pub fn text(report: &PlanReport) -> String {
 pub fn table_text(table: &TablePlanReport) -> String {
     let mut text = format!("{} {}.{}", table.catalog, table.namespace, table.table);
     let (Some(field), Some(keep), Some(mode), Some(cutoff)) =
-        (&table.field, &table.keep, table.mode, table.cutoff)
+        (&table.shown_field, &table.keep, table.mode, table.cutoff)
     else {
         let error = table.error.as_deref().unwrap_or("no plan");
         return format!("{text}\n  error: {}\n", one_line(error));
