@@ -4,6 +4,8 @@
 //! 1970 in UTC, floored, in canonical decimal; identity texts are ISO 8601 as the published
 //! client writes them. Anything else has no range, and what has no range never expires.
 
+mod spelled;
+
 use std::fmt;
 
 use crate::instant::{UtcInstant, write_date};

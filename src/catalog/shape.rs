@@ -36,21 +36,29 @@ impl TableShape {
     /// The leaf column at a dotted path, through structs only: a list or map has many values a
     /// row and cannot be the source of a partition field.
     pub fn leaf_by_path(&self, path: &str) -> Option<&Column> {
-        let mut parent = None;
-        let mut parts = path.split('.').peekable();
-        while let Some(name) = parts.next() {
-            let column = self
-                .columns
-                .iter()
-                .find(|column| column.parent_field_id == parent && column.name == name)?;
-            let nested = matches!(column.col_type.as_str(), "struct" | "list" | "map");
-            match parts.peek() {
-                None if !nested => return Some(column),
-                Some(_) if column.col_type == "struct" => parent = Some(column.field_id),
-                _ => return None,
+        let is_leaf =
+            |column: &&Column| !matches!(column.col_type.as_str(), "struct" | "list" | "map");
+        self.column_by_path(path).filter(is_leaf)
+    }
+
+    /// The column at a dotted path, leaf or not, through structs only.
+    pub fn column_by_path(&self, path: &str) -> Option<&Column> {
+        let mut found: Option<&Column> = None;
+        for name in path.split('.') {
+            if found.is_some_and(|outer| outer.col_type != "struct") {
+                return None;
             }
+            let parent = found.map(|outer| outer.field_id);
+            let is_it = |column: &&Column| column.parent_field_id == parent && column.name == name;
+            found = Some(self.columns.iter().find(is_it)?);
         }
-        None
+        found
+    }
+
+    /// The type of a live column.
+    pub fn type_of(&self, field_id: i64) -> Option<&str> {
+        let column = self.columns.iter().find(|column| column.field_id == field_id);
+        column.map(|column| column.col_type.as_str())
     }
 
     /// The live spec's fields; empty for an unpartitioned table.
@@ -69,19 +77,24 @@ impl TableShape {
 
     /// The dotted path of a live column, or its id where it is no longer live.
     pub fn path_of(&self, field_id: i64) -> String {
+        self.live_path(field_id).unwrap_or_else(|| format!("field {field_id}"))
+    }
+
+    /// The dotted path of a column; `None` where it is no longer live.
+    pub fn live_path(&self, field_id: i64) -> Option<String> {
         let mut names = Vec::new();
         let mut next = Some(field_id);
         while let Some(id) = next {
+            let column = self.columns.iter().find(|column| column.field_id == id)?;
             // A column nested deeper than there are columns would be a cycle in damaged rows.
-            let found = self.columns.iter().find(|column| column.field_id == id);
-            let (Some(column), true) = (found, names.len() <= self.columns.len()) else {
-                return format!("field {field_id}");
-            };
+            if names.len() > self.columns.len() {
+                return None;
+            }
             names.push(column.name.as_str());
             next = column.parent_field_id;
         }
         names.reverse();
-        names.join(".")
+        Some(names.join("."))
     }
 }
 
@@ -105,8 +118,8 @@ impl From<FieldRow> for SpecField {
     }
 }
 
-/// Reads the live columns and the live spec.
-pub async fn table_shape(
+/// Reads the live columns alone: a shape without a spec.
+pub async fn live_columns(
     connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
@@ -119,8 +132,18 @@ pub async fn table_shape(
         catalog_id,
         table_id
     )
-    .fetch_all(&mut *connection)
+    .fetch_all(connection)
     .await?;
+    Ok(TableShape { columns, live_spec: None })
+}
+
+/// Reads the live columns and the live spec.
+pub async fn table_shape(
+    connection: &mut Session,
+    catalog_id: i64,
+    table_id: i64,
+) -> sqlx::Result<TableShape> {
+    let shape = live_columns(connection, catalog_id, table_id).await?;
     let live_spec = sqlx::query_scalar!(
         r#"select spec_id from hog_partition_spec
            where catalog_id = $1 and table_id = $2 and end_snapshot is null
@@ -148,7 +171,7 @@ pub async fn table_shape(
             Some((spec_id, fields))
         }
     };
-    Ok(TableShape { columns, live_spec })
+    Ok(TableShape { live_spec, ..shape })
 }
 
 /// Everything known of the table's specs: what the catalog has, and our copies of what it

@@ -1,6 +1,10 @@
 //! `tailrace drop`: an enumerated list of partitions, directly in the database.
 
+mod known;
+mod nearest;
 mod partitions;
+mod shown;
+mod stored;
 
 use std::io::{BufRead, IsTerminal, Read, Write};
 use std::path::PathBuf;
@@ -8,14 +12,18 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use uuid::Uuid;
 
-use super::text::{bytes, columns, count, counted};
+use known::Known;
+use partitions::Written;
+use shown::Teller;
+
+use super::progress::spinner;
 use super::{DONE, FAILED, Output, TableName, USAGE, database, policy, table_name};
 use crate::catalog::connect::close;
+use crate::catalog::receipts;
 use crate::catalog::session::Session;
-use crate::catalog::shape::table_shape;
-use crate::catalog::tables::find_table;
+use crate::catalog::shape::TableShape;
 use crate::config::Config;
-use crate::explicit::call::{DropAnswer, DropBody, PartitionItem, TableRef};
+use crate::explicit::call::{DropAnswer, DropBody, TableRef};
 use crate::explicit::{Bounds, drop_partitions};
 use crate::telemetry::{self, say};
 
@@ -28,7 +36,8 @@ pub struct DropArgs {
     #[arg(value_name = "NS.TABLE", value_parser = table_name)]
     table: TableName,
     /// A partition: stored texts as JSON (`["20713"]`), or every field with a value
-    /// (`team_id=42,day=2026-09-17`). May be given often.
+    /// (`team_id=42,day=2026-09-17`), where an instant stands for all texts that are stored of it. May
+    /// be given often.
     #[arg(long = "partition", value_name = "PARTITION")]
     partitions: Vec<String>,
     /// A file of partitions, JSON lines or CSV with a header; `-` reads stdin.
@@ -93,8 +102,9 @@ async fn drop_or_ask(
         namespace: namespace.clone(),
         table: table.clone(),
     };
-    let body = DropBody {
-        partitions: read(connection, args).await?,
+    let asked = read(connection, args).await?;
+    let mut body = DropBody {
+        partitions: asked.written.iter().map(|written| written.item.clone()).collect(),
         idempotency_key: args.idempotency_key.unwrap_or_else(Uuid::new_v4),
         expected_table_uuid: args.expected_table_uuid,
         read_snapshot: args.read_snapshot,
@@ -105,29 +115,36 @@ async fn drop_or_ask(
     };
     let author = policy::session_user();
     let bounds = Bounds::from_config(config);
+    let teller = Teller::of(&asked);
     if !args.dry_run {
         let key = body.idempotency_key;
         say(&format!("idempotency key {key}: repeat with it if this is cut off\n"));
     }
+    let mut is_told = false;
     if asks {
         let dry = DropBody { dry_run: true, ..body.clone() };
         let found = drop_partitions(connection, &target, &dry, &author, &bounds).await?;
         // Nothing is open or locked while somebody reads this.
-        say(&text(&found, "would go"));
+        say(&teller.text(&found, "would go"));
+        if found.files_ended == 0 {
+            say(&nearest::told(connection, &teller, &found).await);
+            is_told = true;
+        }
         if !confirmed("Drop them?")? {
             say("tailrace: nothing was dropped\n");
             return Ok(FAILED);
         }
+        // What was shown goes, under the spec that it was shown of.
+        for (item, shown) in body.partitions.iter_mut().zip(&found.partitions) {
+            item.spec_id = Some(shown.spec_id);
+        }
     }
     let answer = drop_partitions(connection, &target, &body, &author, &bounds).await?;
-    let mut out = std::io::stdout().lock();
-    match args.output {
-        Output::Json => {
-            serde_json::to_writer(&mut out, &answer).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-        }
-        Output::Text => write!(out, "{}", text(&answer, headline(&answer, args.dry_run)))?,
-    }
+    let text = match args.output {
+        Output::Json => serde_json::to_string(&answer).map_err(std::io::Error::from)? + "\n",
+        Output::Text => teller.text(&answer, headline(&answer, args.dry_run)),
+    };
+    write!(std::io::stdout(), "{text}")?;
     if answer.undone {
         say(
             "tailrace: the catalog was restored to a time before this drop, and its data may be live \
@@ -135,12 +152,23 @@ async fn drop_or_ask(
         );
         return Ok(FAILED);
     }
+    if answer.files_ended == 0 && !answer.replayed && !is_told {
+        say(&nearest::told(connection, &teller, &answer).await);
+    }
     Ok(DONE)
 }
 
-async fn read(connection: &mut Session, args: &DropArgs) -> anyhow::Result<Vec<PartitionItem>> {
-    // A request that is repeated must read the same although its table may be gone: stored texts
-    // need no table.
+/// What somebody asks to drop.
+struct Asked {
+    /// The partitions, by their stored texts.
+    written: Vec<Written>,
+    /// The table.
+    known: Option<Known>,
+    /// Whether an instant stands for texts that were looked up.
+    has_instants: bool,
+}
+
+async fn read(connection: &mut Session, args: &DropArgs) -> anyhow::Result<Asked> {
     let given: Vec<String> = match &args.from_file {
         Some(path) if path.as_os_str() == "-" => {
             let mut text = String::new();
@@ -155,25 +183,41 @@ async fn read(connection: &mut Session, args: &DropArgs) -> anyhow::Result<Vec<P
     if given.is_empty() {
         bail!("no partition is named: say --partition or --from-file");
     }
+    // A request that is repeated must read the same although its table may be gone: stored texts
+    // need no table, but to be told in words.
     let needs_table = !given.iter().all(|text| text.trim_start().starts_with(['[', '{']));
-    let shape = if needs_table {
-        let TableName { namespace, table } = &args.table;
-        let live = find_table(connection, &args.catalog, namespace, table).await?.identity;
-        table_shape(connection, live.catalog_id, live.table_id).await?
-    } else {
-        Default::default()
+    let known = match Known::read(connection, &args.catalog, &args.table).await {
+        Err(error) if needs_table => return Err(error),
+        known => known.ok(),
     };
-    let mut items = match args.from_file {
-        Some(_) => partitions::read_all(&given[0], &shape)?,
+    let no_shape = TableShape::default();
+    let shape = known.as_ref().map_or(&no_shape, |known| &known.shape);
+    let mut written = match args.from_file {
+        Some(_) => partitions::read_all(&given[0], shape)?,
         None => given
             .iter()
-            .map(|text| partitions::read_one(text, &shape))
+            .map(|text| partitions::read_one(text, shape))
             .collect::<anyhow::Result<_>>()?,
     };
     if args.literal {
-        items.iter_mut().for_each(|item| item.literal = true);
+        for written in &mut written {
+            written.item.literal = true;
+            written.instants.clear();
+        }
     }
-    Ok(items)
+    let has_instants = written.iter().any(|written| !written.instants.is_empty());
+    if let (Some(known), true) = (&known, has_instants) {
+        let receipt = match args.idempotency_key.filter(|_| !args.dry_run) {
+            Some(key) => receipts::find(connection, known.identity.catalog_id, key).await?,
+            None => None,
+        };
+        let request = receipt.and_then(|receipt| receipt.request);
+        let bar = spinner("looking up what is stored", "");
+        let found = stored::as_stored(connection, known, written, request.as_deref()).await;
+        bar.finish_and_clear();
+        written = found?;
+    }
+    Ok(Asked { written, known, has_instants })
 }
 
 /// Whether somebody is there to be asked.
@@ -200,30 +244,4 @@ fn headline(answer: &DropAnswer, dry_run: bool) -> &'static str {
         (_, _, true) => "went",
         (_, _, false) => "nothing matched",
     }
-}
-
-/// An answer for people.
-fn text(answer: &DropAnswer, headline: &str) -> String {
-    let mut text = format!(
-        "snapshot {}: {headline}: {}, {}, {}, {}\n",
-        answer.snapshot_id,
-        counted(answer.files_ended, "file"),
-        counted(answer.delete_files_ended, "vector"),
-        counted(answer.records, "record"),
-        bytes(answer.bytes)
-    );
-    let rows: Vec<_> = answer
-        .partitions
-        .iter()
-        .map(|partition| {
-            vec![
-                serde_json::to_string(&partition.partition_values).unwrap_or_default(),
-                format!("spec {}", count(partition.spec_id)),
-                counted(partition.files_ended, "file"),
-                bytes(partition.bytes),
-            ]
-        })
-        .collect();
-    text.push_str(&columns(&rows, &[2, 3], "  "));
-    text
 }

@@ -84,7 +84,7 @@ pub fn text(report: &PlanReport) -> String {
 pub fn table_text(table: &TablePlanReport) -> String {
     let mut text = format!("{} {}.{}", table.catalog, table.namespace, table.table);
     let (Some(field), Some(keep), Some(mode), Some(cutoff)) =
-        (&table.field, &table.keep, table.mode, table.cutoff)
+        (&table.shown_field, &table.keep, table.mode, table.cutoff)
     else {
         let error = table.error.as_deref().unwrap_or("no plan");
         return format!("{text}\n  error: {}\n", one_line(error));
@@ -151,8 +151,13 @@ fn waiting_text(waiting: &[WaitingReport]) -> String {
 
 fn sample_text(sample: &KeptReport) -> String {
     let spec = sample.spec_id.map_or("none".to_owned(), |spec_id| spec_id.to_string());
+    let stored = sample.partition_values.iter().map(|value| value.as_deref().unwrap_or("null"));
+    let in_words = match stored.collect::<Vec<_>>().join(" / ") == sample.display {
+        true => String::new(),
+        false => format!(" ({})", shortened(&sample.display)),
+    };
     let mut text = format!(
-        "      spec {spec}, {}: {}\n",
+        "      spec {spec}, {}{in_words}: {}\n",
         shortened(&serde_json::to_string(&sample.partition_values).unwrap_or_default()),
         counted(sample.files, "file")
     );

@@ -354,7 +354,7 @@ fn show(listed: &[ListedPolicy], output: Output, all: bool) -> anyhow::Result<u8
         let mut row = vec![
             policy.catalog.clone(),
             format!("{}.{}", policy.namespace, policy.table),
-            policy.field.clone(),
+            policy.shown_field.clone(),
             policy.keep.clone(),
             policy.mode.clone(),
             policy.source.to_string(),

@@ -36,6 +36,19 @@ pub fn bytes(number: i64) -> String {
     if unit == "B" { format!("{number} B") } else { format!("{value:.1} {unit}") }
 }
 
+/// A text in which a control character, which a terminal may obey, is written as JSON writes it.
+pub fn visible(text: &str) -> String {
+    let mut visible = String::with_capacity(text.len());
+    for letter in text.chars() {
+        // Writing to a String cannot fail.
+        let _ = match letter.is_control() {
+            true => write!(visible, "\\u{:04x}", u32::from(letter)),
+            false => write!(visible, "{letter}"),
+        };
+    }
+    visible
+}
+
 /// Rows in columns as wide as their widest cell; columns named in `right` are aligned there.
 pub fn columns(rows: &[Vec<String>], right: &[usize], indent: &str) -> String {
     let width = |column: usize| {
@@ -76,6 +89,11 @@ mod tests {
         assert_eq!((counted(1, "file"), counted(0, "file")), ("1 file".into(), "0 files".into()));
         let sizes: Vec<_> = [0, 1_023, 1_024, 1_572_864, i64::MAX].map(bytes).into();
         assert_eq!(sizes, ["0 B", "1023 B", "1.0 KiB", "1.5 MiB", "8.0 EiB"]);
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_written_out() {
+        assert_eq!(visible("a\u{1b}[2J\u{9b}é\n"), "a\\u001b[2J\\u009bé\\u000a");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::window::SpecField;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldExpression {
     transform: Option<String>,
-    column: String,
+    pub(super) column: String,
 }
 
 /// Why a text names no time field of the table.

@@ -7,9 +7,11 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::Source;
+use super::present::PolicyField;
 use super::store::{self, PolicyRow};
 use super::tombstones::Tombstone;
 use crate::catalog::session::Session;
+use crate::catalog::shape::live_columns;
 use crate::catalog::tables::{LiveTable, TableIdentity};
 
 /// A policy row with its table, as JSON has it.
@@ -29,7 +31,12 @@ pub struct ListedPolicy {
     pub in_force: bool,
     /// The field as written.
     pub field: String,
-    /// The column that it means.
+    /// The column that it means, as it is called now; null where that, or the table, is gone.
+    pub column: Option<String>,
+    /// The field for people.
+    #[serde(skip)]
+    pub shown_field: String,
+    /// The id of the column.
     pub source_field_id: i64,
     /// How long a partition stays after its last instant, as written.
     pub keep: String,
@@ -76,6 +83,8 @@ impl ListedPolicy {
             table_uuid: row.table_uuid,
             source,
             in_force,
+            column: None,
+            shown_field: row.field.clone(),
             field: row.field,
             source_field_id: row.source_field_id,
             keep: row.keep,
@@ -103,11 +112,17 @@ pub async fn listed(
     // Of a text that is not the table's any more, or not yet, nothing is dropped.
     let is_followed =
         |row: &PolicyRow| row.problem.is_none() && row.property_text.as_deref() == property;
-    let TableIdentity { catalog, namespace, table, .. } = &table.identity;
+    let TableIdentity { catalog_id, catalog, table_id, namespace, table, .. } = &table.identity;
+    let shape = live_columns(connection, *catalog_id, *table_id).await?;
     let entry = |row: PolicyRow, source: Source| {
         let in_force = source == Source::Stored || (!stored_wins && is_followed(&row));
         let names = [catalog, namespace, table].map(String::clone);
-        ListedPolicy::of(names, row, source, in_force)
+        let field = PolicyField::of(&row.field, row.source_field_id, &shape);
+        ListedPolicy {
+            column: field.column().map(str::to_owned),
+            shown_field: field.to_string(),
+            ..ListedPolicy::of(names, row, source, in_force)
+        }
     };
     let stored = rows.stored.map(|row| entry(row, Source::Stored));
     let mirror = rows.mirror.map(|row| entry(row, Source::Property));

@@ -1,12 +1,13 @@
-//! What a policy is ([`Policy`]), how its parts are read ([`keep`], [`field`], [`property`]), how
-//! one is stored on demand ([`set`]) and where it is kept ([`store`]), also when its table is gone
-//! ([`tombstones`]); and since when one is in force ([`since`]).
+//! What a policy is ([`Policy`]), how its parts are read ([`keep`], [`field`], [`property`]), what its
+//! field is called by now ([`present`]), how one is stored on demand ([`set`]) and where it is kept
+//! ([`store`]), also when its table is gone ([`tombstones`]); and since when one is in force ([`since`]).
 
 pub mod command;
 pub mod field;
 pub mod keep;
 pub mod kept_rows;
 pub mod listing;
+pub mod present;
 pub mod property;
 pub mod set;
 pub mod since;
@@ -19,6 +20,7 @@ use std::str::FromStr;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 use keep::Keep;
+use present::PolicyField;
 
 /// What a policy does.
 #[derive(
@@ -49,8 +51,8 @@ pub enum Source {
 pub struct Policy {
     /// Where it comes from.
     pub source: Source,
-    /// The field as written.
-    pub field: String,
+    /// The field as written, and what its column is called now.
+    pub field: PolicyField,
     /// The column that it means.
     pub source_field_id: i64,
     /// How long a partition stays after its last instant.

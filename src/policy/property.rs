@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::field::FieldExpression;
 use super::keep::Keep;
+use super::present::PolicyField;
 use super::store::PolicyRow;
 use super::{Mode, Policy, Source};
 use crate::catalog::shape::TableShape;
@@ -60,10 +61,16 @@ pub fn read(
         None => expression.resolve(shape).map_err(|error| refused(error.to_string()))?,
         Some(row) => match expression.column_id(shape) {
             Some(other) if other != row.source_field_id => {
+                let first = row.source_field_id;
+                let called = match shape.live_path(first) {
+                    Some(path) => format!("called {:?} now", shortened(&path)),
+                    None => "which is gone".to_owned(),
+                };
                 return Err(refused(format!(
                     "field {:?} now names another column (field id {other}) than when it was first seen \
-                     (field id {}): set a policy with `tailrace policy set`, or remove the property for one pass",
-                    parsed.field, row.source_field_id
+                     (field id {first}, {called}): set a policy with `tailrace policy set`, or remove the \
+                     property for one pass",
+                    parsed.field
                 )));
             }
             _ => row.source_field_id,
@@ -76,7 +83,7 @@ pub fn read(
     });
     Ok(Policy {
         source: Source::Property,
-        field: parsed.field,
+        field: PolicyField::of(&parsed.field, source_field_id, shape),
         source_field_id,
         keep,
         mode: parsed.mode.unwrap_or(Mode::Enforce),

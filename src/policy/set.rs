@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::field::FieldExpression;
 use super::keep::Keep;
+use super::present::PolicyField;
 use super::{Mode, Policy, Source, store};
 use crate::catalog::clock;
 use crate::catalog::restore::note_head;
@@ -75,10 +76,10 @@ pub async fn set_policy(
     let source_field_id = expression.resolve(&shape)?;
     copy_specs(connection, identity.catalog_id, None).await?;
     let before = store::rows(connection, &identity).await?.stored;
-    let before = before.map(|row| row.policy()).transpose().map_err(anyhow::Error::msg)?;
+    let before = before.map(|row| row.policy(&shape)).transpose().map_err(anyhow::Error::msg)?;
     let mut policy = Policy {
         source: Source::Stored,
-        field: wanted.field.trim().to_owned(),
+        field: PolicyField::of(wanted.field.trim(), source_field_id, &shape),
         source_field_id,
         keep,
         mode: wanted.mode.or(before.as_ref().map(|before| before.mode)).unwrap_or(Mode::Enforce),
@@ -91,7 +92,7 @@ pub async fn set_policy(
     tracing::info!(
         event = events::POLICY_SET,
         catalog = identity.catalog, namespace = identity.namespace, table = identity.table,
-        field = policy.field, keep = %policy.keep, mode = %policy.mode,
+        field = policy.field.text(), keep = %policy.keep, mode = %policy.mode,
         revision = policy.revision, by,
         "A policy was set"
     );

@@ -11,8 +11,10 @@
 use uuid::Uuid;
 
 use super::keep::Keep;
+use super::present::PolicyField;
 use super::{Policy, Source};
 use crate::catalog::session::Session;
+use crate::catalog::shape::TableShape;
 use crate::catalog::tables::TableIdentity;
 
 /// A row of `tailrace.policy`.
@@ -47,14 +49,14 @@ pub struct PolicyRow {
 }
 
 impl PolicyRow {
-    /// The row as a policy.
+    /// The row as a policy, of a table with these columns.
     ///
     /// # Errors
     /// A mode that this version does not know.
-    pub fn policy(&self) -> Result<Policy, String> {
+    pub fn policy(&self, shape: &TableShape) -> Result<Policy, String> {
         Ok(Policy {
             source: if self.source == "stored" { Source::Stored } else { Source::Property },
-            field: self.field.clone(),
+            field: PolicyField::of(&self.field, self.source_field_id, shape),
             source_field_id: self.source_field_id,
             keep: Keep::from_stored(self.keep.clone(), self.keep_seconds),
             mode: self.mode.parse()?,
@@ -129,7 +131,7 @@ pub async fn put(
         table.table_id,
         policy.source.to_string(),
         table.table_uuid,
-        policy.field,
+        policy.field.text(),
         policy.source_field_id,
         policy.keep.text(),
         policy.keep.seconds(),

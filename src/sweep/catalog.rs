@@ -351,6 +351,7 @@ fn tell(report: &TableReport) {
         table,
         outcome = outcome.name(),
         field = report.field,
+        column = report.column,
         keep = report.keep,
         cutoff = report.cutoff.map(tracing::field::display),
         snapshots = report.snapshots.len(),

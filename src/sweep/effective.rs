@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::catalog::session::Session;
-use crate::catalog::shape::table_shape;
+use crate::catalog::shape::{live_columns, table_shape};
 use crate::catalog::tables::{LiveTable, TableIdentity};
 use crate::events;
-use crate::policy::store::{self, PolicyRows};
+use crate::policy::store::{self, PolicyRow, PolicyRows};
 use crate::policy::{Policy, Source, property};
 
 /// The policy in force, or why there is none although somebody asked for one; `Ok(None)` where
@@ -22,7 +22,7 @@ pub async fn look(
 ) -> sqlx::Result<Effective> {
     let rows = store::rows(connection, &table.identity).await?;
     if let Some(row) = &rows.stored {
-        return Ok(row.policy().and_then(|policy| checked(policy, min_keep)).map(Some));
+        return stored(connection, table, row, min_keep).await;
     }
     Ok(from_property(connection, table, &rows, min_keep).await?.transpose())
 }
@@ -39,7 +39,7 @@ pub async fn look_and_mirror(
     let read = from_property(connection, table, &rows, min_keep).await?;
     let mirrored = write_mirror(connection, table, &rows, read).await?;
     match &rows.stored {
-        Some(row) => Ok(row.policy().and_then(|policy| checked(policy, min_keep)).map(Some)),
+        Some(row) => stored(connection, table, row, min_keep).await,
         None => Ok(mirrored.transpose()),
     }
 }
@@ -64,6 +64,17 @@ pub async fn mirror_news(
         write_mirror(connection, table, &rows, read).await?;
     }
     Ok(())
+}
+
+async fn stored(
+    connection: &mut Session,
+    table: &LiveTable,
+    row: &PolicyRow,
+    min_keep: Duration,
+) -> sqlx::Result<Effective> {
+    let TableIdentity { catalog_id, table_id, .. } = table.identity;
+    let shape = live_columns(connection, catalog_id, table_id).await?;
+    Ok(row.policy(&shape).and_then(|policy| checked(policy, min_keep)).map(Some))
 }
 
 /// What the property alone says: the policy that would take over without a stored one.
@@ -130,7 +141,8 @@ async fn write_mirror(
             tracing::info!(
                 event = events::PROPERTY_MIRRORED,
                 catalog, namespace, table = name, revision,
-                field = policy.field, keep = %policy.keep, mode = %policy.mode,
+                field = policy.field.text(), column = policy.field.column(),
+                keep = %policy.keep, mode = %policy.mode,
                 "A table property became the table's policy"
             );
             Ok(Some(Ok(Policy { revision, ..policy.clone() })))

@@ -44,6 +44,11 @@ pub struct TablePlanReport {
     pub table_uuid: Uuid,
     /// The policy's field as written.
     pub field: Option<String>,
+    /// The column that it means, as it is called now; null where that is gone.
+    pub column: Option<String>,
+    /// The field for people.
+    #[serde(skip)]
+    pub shown_field: Option<String>,
     /// How long a partition stays, as written.
     pub keep: Option<String>,
     /// What the policy does.
@@ -183,7 +188,9 @@ impl TablePlanReport {
         let expired =
             plan.expired.iter().map(|tuple| PartitionReport::of(tuple, tuple.counts)).collect();
         TablePlanReport {
-            field: Some(plan.policy.field.clone()),
+            field: Some(plan.policy.field.text().to_owned()),
+            column: plan.policy.field.column().map(str::to_owned),
+            shown_field: Some(plan.policy.field.to_string()),
             keep: Some(plan.policy.keep.text().to_owned()),
             mode: Some(plan.policy.mode),
             source: Some(plan.policy.source),
@@ -216,6 +223,8 @@ impl TablePlanReport {
             table: table.table.clone(),
             table_uuid: table.table_uuid,
             field: None,
+            column: None,
+            shown_field: None,
             keep: None,
             mode: None,
             source: None,

@@ -160,6 +160,8 @@ pub struct TableReport {
     pub outcome: Outcome,
     /// The policy's field, as written; null where no policy could be read.
     pub field: Option<String>,
+    /// The column that it means, as it is called now; null where that is gone too.
+    pub column: Option<String>,
     /// How long a partition stays, as written.
     pub keep: Option<String>,
     /// `as_of - keep`.
@@ -216,6 +218,7 @@ impl TableReport {
             table: table.table.clone(),
             outcome,
             field: None,
+            column: None,
             keep: None,
             cutoff: None,
             snapshots: Vec::new(),
@@ -252,7 +255,8 @@ impl TableReport {
     /// The report with the policy that the table was worked on by.
     pub fn by(self, policy: &Policy, now: UtcInstant) -> Self {
         TableReport {
-            field: Some(policy.field.clone()),
+            field: Some(policy.field.text().to_owned()),
+            column: policy.field.column().map(str::to_owned),
             keep: Some(policy.keep.text().to_owned()),
             cutoff: Some(now.minus(policy.keep.length())),
             ..self

@@ -1,4 +1,5 @@
-//! Partitions as people write them: stored texts as JSON, or named values with dates. Pure.
+//! Partitions as people write them: stored texts as JSON, or named values with dates and instants.
+//! Pure.
 
 use anyhow::{Context, bail, ensure};
 use serde_json::Value;
@@ -9,12 +10,30 @@ use crate::instant::UtcInstant;
 use crate::transform::TimeTransform;
 use crate::window::SpecField;
 
+/// A partition as somebody wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The texts that it names. An instant stands there as it was written.
+    pub item: PartitionItem,
+    /// The names and values, where it was not written as stored texts.
+    pub typed: Option<String>,
+    /// The positions of values that are instants of identity fields: each stands for every text that
+    /// is stored of it ([`super::stored`]).
+    pub instants: Vec<(usize, UtcInstant)>,
+}
+
+impl From<PartitionItem> for Written {
+    fn from(item: PartitionItem) -> Self {
+        Written { item, typed: None, instants: Vec::new() }
+    }
+}
+
 /// Reads one partition of the command line: `["20713"]`, a JSON object as the HTTP body has it, or
 /// `team_id=42,day=2026-09-17`.
-pub fn read_one(text: &str, shape: &TableShape) -> anyhow::Result<PartitionItem> {
+pub fn read_one(text: &str, shape: &TableShape) -> anyhow::Result<Written> {
     let trimmed = text.trim();
     if trimmed.starts_with(['[', '{']) {
-        return read_json(trimmed);
+        return Ok(read_json(trimmed)?.into());
     }
     let pairs = trimmed
         .split(',')
@@ -28,13 +47,16 @@ pub fn read_one(text: &str, shape: &TableShape) -> anyhow::Result<PartitionItem>
 
 /// Reads a whole file: JSON lines if it begins with `[` or `{`, else CSV whose header names the
 /// partition fields.
-pub fn read_all(text: &str, shape: &TableShape) -> anyhow::Result<Vec<PartitionItem>> {
+pub fn read_all(text: &str, shape: &TableShape) -> anyhow::Result<Vec<Written>> {
     if text.trim_start().starts_with(['[', '{']) {
         return text
             .lines()
             .enumerate()
             .filter(|(_, line)| !line.trim().is_empty())
-            .map(|(at, line)| read_json(line.trim()).with_context(|| format!("line {}", at + 1)))
+            .map(|(at, line)| {
+                let item = read_json(line.trim()).with_context(|| format!("line {}", at + 1))?;
+                Ok(item.into())
+            })
             .collect();
     }
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
@@ -63,8 +85,9 @@ fn read_json(text: &str) -> anyhow::Result<PartitionItem> {
     }
 }
 
-/// A value for every field of the live spec, each named once; the fields decide what it means.
-fn from_names(pairs: &[(&str, &str)], shape: &TableShape) -> anyhow::Result<PartitionItem> {
+/// A value for every field of the live spec, each named once; the fields decide what it means. The item
+/// names that spec: by another one that comes meanwhile the values would mean something else.
+fn from_names(pairs: &[(&str, &str)], shape: &TableShape) -> anyhow::Result<Written> {
     let fields = shape.live_spec_fields();
     ensure!(!fields.is_empty(), "the table is not partitioned");
     let described = || {
@@ -72,6 +95,7 @@ fn from_names(pairs: &[(&str, &str)], shape: &TableShape) -> anyhow::Result<Part
         format!("the table is partitioned by {}", all.join(", "))
     };
     let mut values: Vec<Option<String>> = vec![None; fields.len()];
+    let mut instants = Vec::new();
     for (name, value) in pairs {
         let named: Vec<_> =
             fields.iter().enumerate().filter(|(_, field)| is_called(field, name, shape)).collect();
@@ -81,7 +105,9 @@ fn from_names(pairs: &[(&str, &str)], shape: &TableShape) -> anyhow::Result<Part
             _ => bail!("{name:?} names several partition fields; {}", described()),
         };
         ensure!(values[at].is_none(), "{name:?} is given twice");
-        values[at] = Some(stored_text(field, value, shape)?);
+        let (text, instant) = stored_text(field, value, shape)?;
+        values[at] = Some(text);
+        instants.extend(instant.map(|instant| (at, instant)));
     }
     if let Some((field, _)) = fields.iter().zip(&values).find(|(_, value)| value.is_none()) {
         bail!(
@@ -90,7 +116,10 @@ fn from_names(pairs: &[(&str, &str)], shape: &TableShape) -> anyhow::Result<Part
             described()
         );
     }
-    Ok(PartitionItem { partition_values: values, spec_id: None, literal: false })
+    let typed: Vec<_> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let spec_id = shape.live_spec.as_ref().map(|(spec_id, _)| *spec_id);
+    let item = PartitionItem { partition_values: values, spec_id, literal: false };
+    Ok(Written { item, typed: Some(typed.join(",")), instants })
 }
 
 /// `day`, `timestamp` and `day(timestamp)` all name the field of that transform and column.
@@ -100,18 +129,18 @@ fn is_called(field: &SpecField, name: &str, shape: &TableShape) -> bool {
         || name == shape.describe_field(field)
 }
 
-/// The text that a writer stores for what a person wrote.
-fn stored_text(field: &SpecField, value: &str, shape: &TableShape) -> anyhow::Result<String> {
-    let column_type = shape
-        .columns
-        .iter()
-        .find(|column| column.field_id == field.source_field_id)
-        .map(|column| column.col_type.as_str());
-    let transform = TimeTransform::of_field(&field.transform, column_type);
-    let Some(transform) =
-        transform.filter(|transform| !matches!(transform, TimeTransform::Identity(_)))
-    else {
-        return Ok(value.to_owned());
+/// The text that a writer stores for what a person wrote; of an identity field what was written, and the
+/// instant that it is, if it is one.
+fn stored_text(
+    field: &SpecField,
+    value: &str,
+    shape: &TableShape,
+) -> anyhow::Result<(String, Option<UtcInstant>)> {
+    let transform = TimeTransform::of_field(&field.transform, shape.type_of(field.source_field_id));
+    let transform = match transform {
+        None => return Ok((value.to_owned(), None)),
+        Some(TimeTransform::Identity(of)) => return Ok((value.to_owned(), of.read(value))),
+        Some(transform) => transform,
     };
     let (rest, example) = match transform {
         TimeTransform::Year => ("-01-01T00:00:00Z", "2026"),
@@ -123,7 +152,7 @@ fn stored_text(field: &SpecField, value: &str, shape: &TableShape) -> anyhow::Re
     let stored = at.map(|at| transform.encode(at));
     match stored {
         // Only the one way to write it: no date with a time, no digits too many.
-        Some(stored) if transform.display(Some(&stored)) == value => Ok(stored),
+        Some(stored) if transform.display(Some(&stored)) == value => Ok((stored, None)),
         _ => bail!(
             "{value:?} is no {transform} such as {example} (stored texts are given as JSON: [\"20713\"])"
         ),
@@ -158,8 +187,8 @@ mod tests {
         }
     }
 
-    fn values(item: &PartitionItem) -> Vec<Option<&str>> {
-        item.partition_values.iter().map(Option::as_deref).collect()
+    fn values(written: &Written) -> Vec<Option<&str>> {
+        written.item.partition_values.iter().map(Option::as_deref).collect()
     }
 
     #[test]
@@ -178,7 +207,35 @@ mod tests {
             let item = read_one(text, &shape(&fields)).unwrap();
             let expected: Vec<_> = expected.into_iter().map(Some).collect();
             assert_eq!(values(&item), expected, "{text}");
+            assert_eq!((item.item.spec_id, item.instants), (Some(1), Vec::new()), "{text}");
         }
+    }
+
+    #[test]
+    fn an_instant_of_an_identity_field_is_kept_beside_what_was_written() {
+        let by_instant = shape(&[(2, "identity"), (1, "identity")]);
+        let five: UtcInstant = "2026-10-31T05:00:00Z".parse().unwrap();
+        for (text, typed, stored, expected) in [
+            (
+                "timestamp=2026-10-31T07:00:00+02:00, team_id=42",
+                "timestamp=2026-10-31T07:00:00+02:00,team_id=42",
+                "2026-10-31T07:00:00+02:00",
+                vec![(1, five)],
+            ),
+            // Without an offset it is a text like any other.
+            (
+                "timestamp=2026-10-31T05:00:00,team_id=42",
+                "timestamp=2026-10-31T05:00:00,team_id=42",
+                "2026-10-31T05:00:00",
+                vec![],
+            ),
+        ] {
+            let written = read_one(text, &by_instant).unwrap();
+            assert_eq!(values(&written), [Some("42"), Some(stored)]);
+            assert_eq!((written.typed.as_deref(), written.instants), (Some(typed), expected));
+        }
+        let json = read_one("[\"42\",\"2026-10-31T05:00:00Z\"]", &by_instant).unwrap();
+        assert_eq!((json.typed, json.instants, json.item.spec_id), (None, Vec::new(), None));
     }
 
     #[test]
@@ -189,6 +246,9 @@ mod tests {
             ("team_id=1,day=20713", "\"20713\" is no day such as 2026-09-17"),
             ("team_id=1,day=2026-09-31", "is no day"),
             ("team_id=1,day=2026-09-17T00", "is no day"),
+            ("team_id=1,day=2026-09-17T00:00:00Z", "is no day"),
+            ("team_id=1,day=2026-09-17Z", "is no day"),
+            ("team_id=1,day=2026-09-17+02:00", "is no day"),
             ("team_id=1,month=2026-09", "\"month\" names no partition field"),
             ("team_id=1,team_id=2,day=2026-09-17", "\"team_id\" is given twice"),
             ("2026-09-17", "is neither JSON"),
@@ -209,7 +269,7 @@ mod tests {
         let json = "[\"42\", null]\n\n{\"partition_values\": [\"7\", \"x\"], \"literal\": true}\n";
         let items = read_all(json, &shape).unwrap();
         assert_eq!(values(&items[0]), [Some("42"), None]);
-        assert_eq!((values(&items[1]), items[1].literal), (vec![Some("7"), Some("x")], true));
+        assert_eq!((values(&items[1]), items[1].item.literal), (vec![Some("7"), Some("x")], true));
         let csv = "day,team_id\n2026-09-17,42\n2026-09-18, 7\n";
         let items = read_all(csv, &shape).unwrap();
         assert_eq!(values(&items[1]), [Some("7"), Some("20714")]);

@@ -3,6 +3,8 @@
 mod connections;
 mod drop;
 mod exit_codes;
+mod instants;
 mod json;
 mod spec;
 mod streams;
+mod unmatched;

@@ -24,6 +24,7 @@ async fn a_policy_is_set_shown_changed_and_taken_away() -> Result<()> {
         ("source", json!("stored")),
         ("in_force", json!(true)),
         ("field", json!("day(at)")),
+        ("column", json!("at")),
         ("keep", json!("7d")),
         ("keep_seconds", json!(604_800)),
         ("mode", json!("observe")),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use tailrace::catalog::connect::close;
+use tailrace::catalog::shape::live_columns;
 use tailrace::instant::UtcInstant;
 use tailrace::policy::store;
 use tailrace::sweep::Settings;
@@ -59,8 +60,9 @@ async fn plan_with(
     let live = database.live(table).await?;
     let at: UtcInstant = at.parse()?;
     let mut session = database.tailrace().session().await?;
-    let row = store::rows(&mut session, &live.identity).await?.stored;
-    let policy = row.expect("a stored policy").policy().map_err(anyhow::Error::msg)?;
+    let row = store::rows(&mut session, &live.identity).await?.stored.expect("a stored policy");
+    let shape = live_columns(&mut session, table.catalog.catalog_id, table.table_id).await?;
+    let policy = row.policy(&shape).map_err(anyhow::Error::msg)?;
     let plan = plan_table(&mut session, &live.identity, &policy, at, settings).await;
     close(session).await;
     plan

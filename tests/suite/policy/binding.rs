@@ -46,8 +46,8 @@ async fn a_text_that_means_another_column_by_now_is_refused() -> Result<()> {
             Some(format!(
                 "table property partition_retention is not followed: field \"at\" now names \
                  another column (field id {second}) than when it was first seen (field id \
-                 {first}): set a policy with `tailrace policy set`, or remove the property for \
-                 one pass"
+                 {first}, called \"happened\" now): set a policy with `tailrace policy set`, or \
+                 remove the property for one pass"
             ))
         );
         let row = database.rows("SELECT source_field_id, keep FROM tailrace.policy").await?;

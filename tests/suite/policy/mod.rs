@@ -6,6 +6,7 @@ mod incarnations;
 mod orphaned;
 mod properties;
 mod refusals;
+mod renamed;
 mod reused;
 mod tombstones;
 mod unset;

@@ -7,6 +7,7 @@ use tailrace::catalog::shape::table_shape;
 use tailrace::catalog::tables::{LiveTable, catalogs, live_tables};
 use tailrace::policy::field::FieldExpression;
 use tailrace::policy::keep::Keep;
+use tailrace::policy::present::PolicyField;
 use tailrace::policy::store;
 use tailrace::policy::{Mode, Policy, Source};
 use tailrace::sweep::Scope;
@@ -79,10 +80,11 @@ impl TestDatabase {
         let live = self.live(table).await?;
         let mut session = self.tailrace().session().await?;
         let shape = table_shape(&mut session, table.catalog.catalog_id, table.table_id).await?;
+        let source_field_id = FieldExpression::parse(field)?.resolve(&shape)?;
         let policy = Policy {
             source: Source::Stored,
-            field: field.to_owned(),
-            source_field_id: FieldExpression::parse(field)?.resolve(&shape)?,
+            field: PolicyField::of(field, source_field_id, &shape),
+            source_field_id,
             keep: Keep::parse(keep)?,
             mode,
             fence: false,

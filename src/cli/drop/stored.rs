@@ -1,0 +1,249 @@
+//! From the instants that somebody named to the texts that the table's files have stored of them.
+//!
+//! A timestamp with an offset may be stored in 28,810 ways, and writers differ, so an instant stands for
+//! all of them. What is found is enumerated, and the drop is of those texts alone: a text of the same
+//! instant that is stored for the first time after this look stays, as anything does that nobody was shown.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::known::Known;
+use super::partitions::Written;
+use crate::catalog::discovery::{TupleOfSpec, has_lookup_index};
+use crate::catalog::files::{Search, count_files};
+use crate::catalog::receipts::RequestedTuple;
+use crate::catalog::session::Session;
+use crate::catalog::tables::TableIdentity;
+use crate::catalog::walk::{PIECE, Place, walk};
+use crate::explicit::call::PartitionItem;
+use crate::instant::UtcInstant;
+use crate::transform::{TimeTransform, TimeType};
+use crate::window::{SpecField, StoredTuple};
+
+type Values = Vec<Option<String>>;
+
+/// So many tuples are looked for at once.
+const AT_ONCE: usize = 30_000;
+
+/// Beyond so many the table's files are read instead: a look for one costs some microseconds.
+const MOST_LOOKS: usize = 1_000_000;
+
+/// The partitions with the stored texts of their instants: each tuple that a live file of the table has
+/// under the live spec. Of an instant of which nothing is stored, the text that a client would store.
+///
+/// Where the request was answered before, its tuples are those that its receipt names: a retry must read
+/// the same although the files are gone by now.
+pub async fn as_stored(
+    session: &mut Session,
+    known: &Known,
+    written: Vec<Written>,
+    receipt: Option<&[RequestedTuple]>,
+) -> anyhow::Result<Vec<Written>> {
+    let Some(mut meant) = Meant::of(known, &written) else { return Ok(written) };
+    match receipt {
+        Some(request) => {
+            for tuple in request {
+                if tuple.spec_id == meant.spec_id {
+                    meant.take(&tuple.partition_values);
+                }
+            }
+        }
+        None if meant.most_tuples(&written) <= MOST_LOOKS && has_lookup_index(session).await? => {
+            look(session, &known.identity, &mut meant, &written).await?;
+        }
+        None => read(session, &known.identity, &mut meant).await?,
+    }
+    let found = std::mem::take(&mut meant.found);
+    let resolved = written.into_iter().zip(found);
+    Ok(resolved.flat_map(|(written, found)| meant.resolved(written, found)).collect())
+}
+
+/// A value as it is compared: times by the instant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Part {
+    At(UtcInstant),
+    Text(Option<String>),
+}
+
+/// What is looked for, and what was found of it.
+struct Meant {
+    spec_id: i64,
+    keys: Vec<i32>,
+    /// Of each field the types that its texts may be of; none where it is no identity of a time.
+    types: Vec<Vec<TimeType>>,
+    /// The type of each field's column now.
+    live: Vec<Option<TimeType>>,
+    /// The numbers of the partitions by the positions of their instants and what they compare equal to.
+    by_parts: BTreeMap<Vec<usize>, HashMap<Vec<Part>, Vec<usize>>>,
+    /// And by what was written, should that be stored as no writer should have.
+    by_text: HashMap<Values, Vec<usize>>,
+    found: Vec<BTreeSet<Values>>,
+}
+
+impl Meant {
+    /// `None` where nobody named an instant.
+    fn of(known: &Known, written: &[Written]) -> Option<Self> {
+        if written.iter().all(|written| written.instants.is_empty()) {
+            return None;
+        }
+        let (spec_id, fields) = known.shape.live_spec.as_ref()?;
+        let of_time = |transform: TimeTransform| match transform {
+            TimeTransform::Identity(of) => Some(of),
+            _ => None,
+        };
+        let types =
+            |field: &SpecField| known.book.transforms_of(field).into_iter().filter_map(of_time);
+        let live = |field_id| known.shape.type_of(field_id).and_then(TimeType::of_column);
+        let mut meant = Meant {
+            spec_id: *spec_id,
+            keys: fields.iter().map(|field| field.key_index).collect(),
+            types: fields.iter().map(|field| types(field).collect()).collect(),
+            live: fields.iter().map(|field| live(field.source_field_id)).collect(),
+            by_parts: BTreeMap::new(),
+            by_text: HashMap::new(),
+            found: vec![BTreeSet::new(); written.len()],
+        };
+        for (number, Written { item, instants, .. }) in written.iter().enumerate() {
+            if instants.is_empty() {
+                continue;
+            }
+            let values = &item.partition_values;
+            let mut parts: Vec<_> = values.iter().cloned().map(Part::Text).collect();
+            for (position, at) in instants {
+                parts[*position] = Part::At(*at);
+            }
+            let positions = instants.iter().map(|(position, _)| *position).collect();
+            let of_positions = meant.by_parts.entry(positions).or_default();
+            of_positions.entry(parts).or_default().push(number);
+            meant.by_text.entry(values.clone()).or_default().push(number);
+        }
+        Some(meant)
+    }
+
+    /// A tuple as it is compared, with the values at these positions as instants, where they are some.
+    fn parts(&self, values: &Values, positions: &[usize]) -> Vec<Part> {
+        let mut parts: Vec<_> = values.iter().cloned().map(Part::Text).collect();
+        for position in positions {
+            let text = values.get(*position).and_then(Option::as_deref);
+            // No text is one of two types.
+            let ranges = self.types[*position]
+                .iter()
+                .filter_map(|of| TimeTransform::Identity(*of).decode(text).ok());
+            let instant = ranges.into_iter().find(|range| range.start == range.end);
+            if let Some((part, range)) = parts.get_mut(*position).zip(instant) {
+                *part = Part::At(range.start);
+            }
+        }
+        parts
+    }
+
+    /// Notes a tuple of the spec that is stored.
+    fn take(&mut self, values: &Values) {
+        let mut numbers = self.by_text.get(values).cloned().unwrap_or_default();
+        for (positions, of_positions) in &self.by_parts {
+            let same = of_positions.get(&self.parts(values, positions));
+            numbers.extend(same.into_iter().flatten());
+        }
+        for number in numbers {
+            self.found[number].insert(values.clone());
+        }
+    }
+
+    /// Every tuple that a partition may be stored as.
+    fn tuples(&self, written: &Written) -> BTreeSet<Values> {
+        let mut tuples = BTreeSet::from([written.item.partition_values.clone()]);
+        for (position, at) in &written.instants {
+            let texts: Vec<_> =
+                self.types[*position].iter().flat_map(|of| of.texts_of(*at)).collect();
+            let with = |tuple: &Values, text: &String| {
+                let mut tuple = tuple.clone();
+                tuple[*position] = Some(text.clone());
+                tuple
+            };
+            let more: Vec<_> = tuples
+                .iter()
+                .flat_map(|tuple| texts.iter().map(move |text| with(tuple, text)))
+                .collect();
+            tuples.extend(more);
+        }
+        tuples
+    }
+
+    /// How many these are for all partitions, at most.
+    fn most_tuples(&self, written: &[Written]) -> usize {
+        let of_position = |(position, _): &(usize, UtcInstant)| {
+            self.types[*position].iter().map(|of| of.most_texts()).sum::<usize>() + 1
+        };
+        let of_one = |written: &Written| {
+            written.instants.iter().map(of_position).fold(1, usize::saturating_mul)
+        };
+        written.iter().map(of_one).fold(0, usize::saturating_add)
+    }
+
+    fn resolved(&self, mut written: Written, found: BTreeSet<Values>) -> Vec<Written> {
+        let instants = std::mem::take(&mut written.instants);
+        if found.is_empty() {
+            for (position, at) in instants {
+                // Never without a text: that would be the null partition.
+                if let Some(of) = self.live[position] {
+                    let text = TimeTransform::Identity(of).encode(at);
+                    written.item.partition_values[position] = Some(text);
+                }
+            }
+            return vec![written];
+        }
+        let with = |partition_values| Written {
+            item: PartitionItem { partition_values, ..written.item.clone() },
+            ..written.clone()
+        };
+        found.into_iter().map(with).collect()
+    }
+}
+
+/// Looks for every text by the index of values.
+async fn look(
+    session: &mut Session,
+    table: &TableIdentity,
+    meant: &mut Meant,
+    written: &[Written],
+) -> sqlx::Result<()> {
+    let (mut tuples, mut lead) = (Vec::new(), Vec::new());
+    for (number, one) in written.iter().enumerate() {
+        if let Some((position, _)) = one.instants.first() {
+            let wanted = meant.tuples(one).into_iter().map(|values| TupleOfSpec {
+                spec_id: meant.spec_id,
+                tuple: StoredTuple { keys: meant.keys.clone(), values },
+            });
+            tuples.extend(wanted);
+            lead.resize(tuples.len(), *position);
+        }
+        if tuples.len() < AT_ONCE && number + 1 < written.len() {
+            continue;
+        }
+        // Where an instant is written in two ways its tuples are here twice: each is noted for both.
+        let (catalog_id, table_id) = (table.catalog_id, table.table_id);
+        let search = Search { catalog_id, table_id, tuples: &tuples, lead: &lead, from_id: 0 };
+        for (found, _) in count_files(session, &search).await? {
+            if let Some(found) = usize::try_from(found).ok().and_then(|at| tuples.get(at)) {
+                meant.take(&found.tuple.values);
+            }
+        }
+        tuples.clear();
+        lead.clear();
+    }
+    Ok(())
+}
+
+/// Reads the table's own files.
+async fn read(session: &mut Session, table: &TableIdentity, meant: &mut Meant) -> sqlx::Result<()> {
+    let mut next = Some(Place::START);
+    while let Some(after) = next {
+        let (files, last) = walk(session, table.catalog_id, table.table_id, after, PIECE).await?;
+        for file in files {
+            if file.spec_id == Some(meant.spec_id) && file.tuple.keys == meant.keys {
+                meant.take(&file.tuple.values);
+            }
+        }
+        next = last;
+    }
+    Ok(())
+}
