@@ -130,7 +130,7 @@ settings! {
         max_duration: Span<SECOND, DAY> = Default("10m"),
         /// More files than this that wait for the server to delete their objects hold a
         /// catalog's drops back until there are fewer. Unset: nothing is held back.
-        removal_queue_ceiling: Option<Count<1, 1_000_000>> = Unset(100000),
+        removal_queue_ceiling: Option<Count<1, 100_000_000>> = Unset(100000),
         /// So many catalogs are worked on side by side in a pass, each with a session of its own.
         parallel_catalogs: Count<1, 64> = Default(4),
     }
