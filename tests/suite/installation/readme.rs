@@ -1,4 +1,4 @@
-//! The grants of the README are those of the program's own list.
+//! The README: its grants are those of the program's own list, and its first policy drops nothing.
 
 use std::collections::BTreeSet;
 
@@ -45,4 +45,20 @@ fn the_readme_lists_them_all_and_no_other() {
     assert_eq!(of_readme(), ours.collect());
     let passes = needed().iter().filter(|right| right.purpose == Purpose::Passes).count();
     assert_eq!((passes, needed().len()), (57, 75));
+}
+
+/// Whoever copies the first lines loses nothing: data goes when somebody has said so.
+#[test]
+fn each_first_policy_observes() {
+    let readme = include_str!("../../../README.md");
+    let of_block = |block: &str| -> Vec<String> {
+        let lines = block.lines().filter(|line| line.starts_with("tailrace policy set "));
+        lines.map(str::to_owned).collect()
+    };
+    let blocks: Vec<_> = readme.split("```sh").skip(1).map(of_block).collect();
+    let setting: Vec<_> = blocks.iter().filter(|lines| !lines.is_empty()).collect();
+    assert_eq!(setting.len(), 2, "{setting:?}");
+    for lines in setting {
+        assert!(lines[0].contains("--mode observe"), "{}", lines[0]);
+    }
 }
