@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use uuid::Uuid;
 
 use super::text::{bytes, columns, count, counted};
-use super::{DONE, FAILED, Output, TableName, USAGE, database, policy, table_name};
+use super::{DONE, FAILED, Output, TableName, USAGE, database, note, policy, table_name};
 use crate::catalog::connect::close;
 use crate::catalog::session::Session;
 use crate::catalog::shape::table_shape;
@@ -56,10 +56,10 @@ pub struct DropArgs {
     #[arg(long)]
     literal: bool,
     /// The snapshot's author; the user of this session if not given.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = note::name)]
     author: Option<String>,
     /// The snapshot's message.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = note::message)]
     message: Option<String>,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = Output::Text)]

@@ -7,6 +7,7 @@ mod doctor;
 mod drop;
 mod health;
 mod migrate;
+mod note;
 mod plan;
 mod policy;
 mod progress;

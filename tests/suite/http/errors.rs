@@ -97,6 +97,20 @@ async fn each_error_is_hoglakes_as_bytes() -> Result<()> {
         ),
         (
             "POST",
+            drop.clone(),
+            body(&format!(r#", "author": "{}""#, "a".repeat(1025))),
+            422,
+            r#"{"detail":"author has 1025 bytes, and at most 1024 are allowed","error":"validation"}"#,
+        ),
+        (
+            "POST",
+            drop.clone(),
+            body(&format!(r#", "message": "{}""#, "a".repeat(8193))),
+            422,
+            r#"{"detail":"message has 8193 bytes, and at most 8192 are allowed","error":"validation"}"#,
+        ),
+        (
+            "POST",
             format!("{drop}?dry_run=true"),
             body(""),
             400,
