@@ -236,6 +236,22 @@ async fn without_tokens_pages_of_browsers_are_not_served() -> Result<()> {
     Ok(())
 }
 
+/// The first of two would be checked, and a proxy may have gone by the second.
+#[tokio::test]
+async fn two_hosts_are_refused_whatever_is_asked() -> Result<()> {
+    let scene = Scene::new().await?;
+    let refused = r#"{"detail":"the request has more than one Host header","error":"bad_request"}"#;
+    for second in ["rebound.example", "localhost", ""] {
+        let twice = scene.client.with("Host", second);
+        for (method, path) in [("GET", "/metrics"), ("GET", "/livez"), ("GET", "/nowhere")] {
+            assert_eq!(twice.send(method, path, b"").await?.told(), (400, refused), "{path}");
+        }
+        let truncate = format!("{TABLE}/truncate");
+        assert_eq!(twice.send("POST", &truncate, b"").await?.told(), (400, refused));
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn what_is_not_there_is_named() -> Result<()> {
     let scene = Scene::new().await?;
