@@ -19,7 +19,6 @@ mod texts;
 mod types;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::Utc;
@@ -169,15 +168,9 @@ impl Config {
         cron.and_then(|cron| cron.longest_distance(Utc::now())).unwrap_or_else(|| self.every())
     }
 
-    /// The heartbeat file.
-    pub fn health_file(&self) -> PathBuf {
-        let usual = || std::env::temp_dir().join("tailrace-health.json");
-        self.health.file.clone().unwrap_or_else(usual)
-    }
-
-    /// How to connect: the URL, the password of `database.password_file` in it, and
-    /// `tailrace` as the application's name if the URL has none. The password is read anew
-    /// each time, so that a rotated one is found.
+    /// How to connect: the URL, and `tailrace` as the application's name if the URL has none. The password
+    /// is that of `database.password_file`, else of the URL, of `PGPASSWORD`, or of libpq's password file.
+    /// Files are read anew each time, so that a rotated password is found.
     ///
     /// Fails if `database.url` is not set, or the file cannot be used.
     pub fn connect_options(&self) -> Result<PgConnectOptions, ConfigError> {

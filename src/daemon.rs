@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::events;
-use crate::health::{self, Status};
+use crate::health::{self, Place, Status};
 use crate::http::Server;
 use crate::http::tokens::Tokens;
 use crate::scheduler::{Pass, Schedule, Scheduler, Stopped};
@@ -140,7 +140,7 @@ async fn supervise<P: Pass + 'static>(
     );
 
     let signals = tasks.start("signals", async { Ended::Signal(signal.await) });
-    let beat = health::beat(config.health_file(), watched, end.clone());
+    let beat = health::beat(Place::of(config), watched, end.clone());
     tasks.start("heartbeat", ended(beat));
     let notifier = Notifier::from_process();
     if let Some(every) = notifier.watchdog_interval() {
