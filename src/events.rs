@@ -38,6 +38,8 @@ events! {
     info TOKENS_RELOADED = "tokens_reloaded";
     /// The file of tokens is wrong; those of before are still good.
     error TOKENS_REFUSED = "tokens_refused";
+    /// SIGHUP came, and there is nothing that it would read anew.
+    info NOTHING_TO_RELOAD = "nothing_to_reload";
     /// The schema `tailrace` was brought up to date.
     info MIGRATED = "migrated";
     /// When the next pass is due.
