@@ -71,25 +71,27 @@ async fn mirror(
     rows: &PolicyRows,
     min_keep: Duration,
 ) -> sqlx::Result<Option<Result<Policy, String>>> {
-    let TableIdentity { catalog, namespace, table: name, .. } = &table.identity;
-    let read = from_property(connection, table, rows, min_keep).await?;
-    match &read {
-        None => {
-            if rows.mirror.is_some() {
-                store::remove(connection, &table.identity, Source::Property).await?;
-                tracing::info!(
-                    event = events::PROPERTY_REMOVED,
-                    catalog,
-                    namespace,
-                    table = name,
-                    "The table's property {} is gone, and so is its policy",
-                    property::PROPERTY
-                );
-            }
-            Ok(None)
+    let identity = &table.identity;
+    let TableIdentity { catalog, namespace, table: name, .. } = identity;
+    let Some(value) = &table.property else {
+        if rows.mirror.is_some() {
+            store::remove(connection, identity, Source::Property).await?;
+            tracing::info!(
+                event = events::PROPERTY_REMOVED,
+                catalog,
+                namespace,
+                table = name,
+                "The table's property {} is gone, and so is its policy",
+                property::PROPERTY
+            );
         }
-        Some(Err(problem)) => {
-            store::note_problem(connection, &table.identity, problem).await?;
+        return Ok(None);
+    };
+    let shape = table_shape(connection, identity.catalog_id, identity.table_id).await?;
+    let read = |rows: &PolicyRows| property::read(value, rows.mirror.as_ref(), &shape, min_keep);
+    match read(rows) {
+        Err(problem) => {
+            store::note_problem(connection, identity, &problem).await?;
             tracing::warn!(
                 event = events::PROPERTY_REFUSED,
                 catalog,
@@ -98,19 +100,20 @@ async fn mirror(
                 error = problem,
                 "A table property is not followed"
             );
-            Ok(read)
+            Ok(Some(Err(problem)))
         }
-        Some(Ok(policy)) if policy.revision != 0 => Ok(Some(Ok(policy.clone()))),
-        Some(Ok(policy)) => {
-            let revision =
-                store::put(connection, &table.identity, policy, "table property").await?;
-            tracing::info!(
-                event = events::PROPERTY_MIRRORED,
-                catalog, namespace, table = name, revision,
-                field = policy.field, keep = %policy.keep, mode = %policy.mode,
-                "A table property became the table's policy"
-            );
-            Ok(Some(Ok(Policy { revision, ..policy.clone() })))
+        Ok(policy) if policy.revision != 0 => Ok(Some(Ok(policy))),
+        Ok(_) => {
+            let put = store::put(connection, identity, "table property", read).await?;
+            if let Ok((_, policy)) = &put {
+                tracing::info!(
+                    event = events::PROPERTY_MIRRORED,
+                    catalog, namespace, table = name, revision = policy.revision,
+                    field = policy.field, keep = %policy.keep, mode = %policy.mode,
+                    "A table property became the table's policy"
+                );
+            }
+            Ok(Some(put.map(|(_, policy)| policy)))
         }
     }
 }
