@@ -12,6 +12,7 @@ mod database_url;
 mod error;
 mod keys;
 mod layers;
+mod passfile;
 mod render;
 #[cfg(test)]
 mod tests;
@@ -178,7 +179,7 @@ impl Config {
             path: "database.url",
             variables: "TAILRACE__DATABASE__URL or DATABASE_URL",
         })?;
-        let mut options = url.connect_options().map_err(ConfigError::Library)?;
+        let (mut options, wanted) = url.connect_options().map_err(ConfigError::Library)?;
         if let Some(path) = &self.database.password_file {
             let refuse = |why| ConfigError::Password { path: path.clone(), why };
             let text = std::fs::read_to_string(path).map_err(|why| refuse(why.to_string()))?;
@@ -187,6 +188,8 @@ impl Config {
                 return Err(refuse("it is empty".into()));
             }
             options = options.password(password);
+        } else if let Some(password) = wanted.and_then(|wanted| wanted.look()) {
+            options = options.password(&password);
         }
         if options.get_application_name().is_none() {
             options = options.application_name("tailrace");

@@ -48,6 +48,8 @@ events! {
     warn HEALTH_UNWRITABLE = "health_unwritable";
     /// systemd cannot be told something that it waits for.
     warn NOTIFY_FAILED = "notify_failed";
+    /// The password file of libpq is there and is not used.
+    warn PASSFILE_IGNORED = "passfile_ignored";
     /// The database is away; told once until it is back.
     error DATABASE_LOST = "database_lost";
     /// The database is back.

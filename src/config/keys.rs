@@ -85,7 +85,8 @@ settings! {
         /// Where the database is. DATABASE_URL sets it too, below TAILRACE__DATABASE__URL.
         /// TLS is asked for by its parameters: sslmode, sslrootcert, sslcert, sslkey.
         url: Option<DatabaseUrl> = Unset("postgres://tailrace@localhost:5432/lake?sslmode=prefer"),
-        /// A file that holds the password and nothing else; it replaces one in the URL.
+        /// A file that holds the password and nothing else; it replaces one in the URL. Without
+        /// any, PGPASSWORD counts, and then libpq's password file (PGPASSFILE, ~/.pgpass).
         password_file: Option<PathBuf> = Unset("/run/secrets/tailrace-password"),
         /// The schema of the server's hog_* tables. Recorded by the first migration; another
         /// one is refused afterwards.

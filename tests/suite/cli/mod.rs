@@ -4,5 +4,6 @@ mod connections;
 mod drop;
 mod exit_codes;
 mod json;
+mod passfile;
 mod spec;
 mod streams;
