@@ -12,6 +12,7 @@ mod database_url;
 mod error;
 mod keys;
 mod layers;
+mod passfile;
 mod render;
 #[cfg(test)]
 mod tests;
@@ -19,7 +20,6 @@ mod texts;
 mod types;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::Utc;
@@ -169,15 +169,9 @@ impl Config {
         cron.and_then(|cron| cron.longest_distance(Utc::now())).unwrap_or_else(|| self.every())
     }
 
-    /// The heartbeat file.
-    pub fn health_file(&self) -> PathBuf {
-        let usual = || std::env::temp_dir().join("tailrace-health.json");
-        self.health.file.clone().unwrap_or_else(usual)
-    }
-
-    /// How to connect: the URL, the password of `database.password_file` in it, and
-    /// `tailrace` as the application's name if the URL has none. The password is read anew
-    /// each time, so that a rotated one is found.
+    /// How to connect: the URL, and `tailrace` as the application's name if the URL has none. The password
+    /// is that of `database.password_file`, else of the URL, of `PGPASSWORD`, or of libpq's password file.
+    /// Files are read anew each time, so that a rotated password is found.
     ///
     /// Fails if `database.url` is not set, or the file cannot be used.
     pub fn connect_options(&self) -> Result<PgConnectOptions, ConfigError> {
@@ -185,7 +179,7 @@ impl Config {
             path: "database.url",
             variables: "TAILRACE__DATABASE__URL or DATABASE_URL",
         })?;
-        let mut options = url.connect_options().map_err(ConfigError::Library)?;
+        let (mut options, wanted) = url.connect_options().map_err(ConfigError::Library)?;
         if let Some(path) = &self.database.password_file {
             let refuse = |why| ConfigError::Password { path: path.clone(), why };
             let text = std::fs::read_to_string(path).map_err(|why| refuse(why.to_string()))?;
@@ -194,6 +188,8 @@ impl Config {
                 return Err(refuse("it is empty".into()));
             }
             options = options.password(password);
+        } else if let Some(password) = wanted.and_then(|wanted| wanted.look()) {
+            options = options.password(&password);
         }
         if options.get_application_name().is_none() {
             options = options.application_name("tailrace");

@@ -14,40 +14,59 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+pub use signals::Hangups;
+
 use crate::config::Config;
 use crate::events;
-use crate::health::{self, Status};
+use crate::health::{self, Place, Status};
 use crate::http::Server;
 use crate::http::tokens::Tokens;
 use crate::scheduler::{Pass, Schedule, Scheduler, Stopped};
 use crate::shield::Timer;
 use crate::telemetry::{self, say};
 use notify::Notifier;
-use signals::{Hangups, Signals};
+use signals::Signals;
 
 /// Runs passes until SIGTERM or SIGINT, and returns when the one in flight has ended, at the
 /// latest after `shutdown.grace`.
 ///
 /// Beside the scheduler it renews the shield, writes the heartbeat of `health.file`, tells systemd
-/// what it waits for (readiness, stopping, watchdog) and listens to signals. Only the first of them
-/// looks at the database. Fails if a signal handler cannot be set, or if one of these tasks ends by itself,
-/// saying which.
+/// what it waits for (readiness, stopping, watchdog) and listens to signals, SIGHUP among them. Only
+/// the first of them looks at the database. Fails if a signal handler cannot be set, or if one of these
+/// tasks ends by itself, saying which.
 pub async fn run<P: Pass + 'static>(
     config: Config,
     pass: P,
-    interface: Option<Interface>,
+    interface: Option<Server>,
     shield: Option<Timer>,
+    reload: Reload,
 ) -> anyhow::Result<()> {
     let signals = Signals::listen().context("cannot listen to SIGTERM and SIGINT")?;
-    supervise(&config, pass, interface, shield, signals.first()).await
+    supervise(&config, pass, interface, shield, Some(reload), signals.first()).await
 }
 
-/// The HTTP interface, as far as the daemon looks after it.
-pub struct Interface {
-    /// What serves.
-    pub server: Server,
-    /// What SIGHUP reads anew.
+/// What SIGHUP does.
+pub struct Reload {
+    /// It, from long before the daemon is up.
+    pub hangups: Hangups,
+    /// What is read anew. Everything else is read at the start alone, or each time that it is needed: the
+    /// files of passwords and of TLS for each session.
     pub tokens: Option<Arc<Tokens>>,
+}
+
+impl Reload {
+    async fn run(self, end: CancellationToken) {
+        let tokens = self.tokens;
+        let act = move || match &tokens {
+            Some(tokens) => tokens.reload(),
+            None => tracing::info!(
+                event = events::NOTHING_TO_RELOAD,
+                "Nothing to reload: no tokens are in use. Files of passwords and of TLS are read for each \
+                 session, the configuration at the start"
+            ),
+        };
+        self.hangups.each(act, end).await;
+    }
 }
 
 /// A token that SIGTERM or SIGINT cancels, for a command that runs one pass. What has not ended
@@ -122,8 +141,9 @@ impl Tasks {
 async fn supervise<P: Pass + 'static>(
     config: &Config,
     pass: P,
-    interface: Option<Interface>,
+    interface: Option<Server>,
     shield: Option<Timer>,
+    reload: Option<Reload>,
     signal: impl Future<Output = &'static str> + Send + 'static,
 ) -> anyhow::Result<()> {
     // `stop` asks for an end of the work; `end` lets go of those who watch over it, which
@@ -140,7 +160,7 @@ async fn supervise<P: Pass + 'static>(
     );
 
     let signals = tasks.start("signals", async { Ended::Signal(signal.await) });
-    let beat = health::beat(config.health_file(), watched, end.clone());
+    let beat = health::beat(Place::of(config), watched, end.clone());
     tasks.start("heartbeat", ended(beat));
     let notifier = Notifier::from_process();
     if let Some(every) = notifier.watchdog_interval() {
@@ -160,13 +180,11 @@ async fn supervise<P: Pass + 'static>(
         };
         tasks.start("shield", ended(renewing));
     }
+    if let Some(reload) = reload {
+        tasks.start("reload", ended(reload.run(end.clone())));
+    }
     let mut working = vec!["scheduler"];
-    if let Some(Interface { server, tokens }) = interface {
-        if let Some(tokens) = tokens {
-            let hangups = Hangups::listen().context("cannot listen to SIGHUP")?;
-            let reload = hangups.each(move || tokens.reload(), end.clone());
-            tasks.start("reload", ended(reload));
-        }
+    if let Some(server) = interface {
         let serving = server.run(stop.clone());
         tasks.start("http", async {
             serving.await;

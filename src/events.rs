@@ -38,6 +38,8 @@ events! {
     info TOKENS_RELOADED = "tokens_reloaded";
     /// The file of tokens is wrong; those of before are still good.
     error TOKENS_REFUSED = "tokens_refused";
+    /// SIGHUP came, and there is nothing that it would read anew.
+    info NOTHING_TO_RELOAD = "nothing_to_reload";
     /// The schema `tailrace` was brought up to date.
     info MIGRATED = "migrated";
     /// The server has columns that this program does not know.
@@ -48,6 +50,8 @@ events! {
     warn HEALTH_UNWRITABLE = "health_unwritable";
     /// systemd cannot be told something that it waits for.
     warn NOTIFY_FAILED = "notify_failed";
+    /// The password file of libpq is there and is not used.
+    warn PASSFILE_IGNORED = "passfile_ignored";
     /// The database is away; told once until it is back.
     error DATABASE_LOST = "database_lost";
     /// The database is back.

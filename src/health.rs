@@ -6,9 +6,10 @@ mod heartbeat;
 mod tests;
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{DirBuilder, Metadata};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -16,8 +17,74 @@ use serde::{Deserialize, Serialize};
 
 pub use heartbeat::{EVERY, beat};
 
+use crate::config::Config;
+use crate::files::{Links, OTHERS_WRITE, folder_of, open_plain, own_uid, stranger};
+
 /// No heartbeat is longer; whatever is, is not ours.
 const LONGEST: u64 = 4096;
+
+/// Where the heartbeat is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// In this file, whatever its folder is.
+    File(PathBuf),
+    /// Where nothing is configured: in this user's own folder among those for temporary files, which
+    /// the daemon makes. A folder that all may write in would let another user take the file's name.
+    Usual,
+}
+
+impl Place {
+    /// As the configuration has it.
+    pub fn of(config: &Config) -> Self {
+        config.health.file.clone().map_or(Self::Usual, Self::File)
+    }
+
+    /// The file.
+    pub fn file(&self) -> PathBuf {
+        match self {
+            Self::File(file) => file.clone(),
+            Self::Usual => {
+                std::env::temp_dir().join(format!("tailrace-{}", own_uid())).join("health.json")
+            }
+        }
+    }
+
+    /// Makes the usual folder, if it is not there.
+    fn prepare(&self) -> io::Result<()> {
+        let Self::Usual = self else { return Ok(()) };
+        match DirBuilder::new().mode(0o700).create(folder_of(&self.file())) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made,
+        }
+    }
+
+    /// Makes sure that the usual folder is this user's alone: anybody could have made one of its name.
+    fn check(&self) -> io::Result<()> {
+        let Self::Usual = self else { return Ok(()) };
+        let folder = folder_of(&self.file());
+        // A link is none, wherever it leads to.
+        let found = std::fs::symlink_metadata(&folder)?;
+        alone(&found).map_err(|why| {
+            let name = folder.display();
+            let text = format!("its folder {name} {why}; set health.file to one in another folder");
+            io::Error::new(io::ErrorKind::PermissionDenied, text)
+        })
+    }
+}
+
+/// Whether a folder is this user's alone; else why not.
+fn alone(found: &Metadata) -> Result<(), String> {
+    if !found.is_dir() {
+        return Err("is not a folder".to_owned());
+    }
+    if let Some(whose) = stranger(found.uid(), own_uid()) {
+        return Err(whose);
+    }
+    match found.mode() & OTHERS_WRITE {
+        0 => Ok(()),
+        _ => Err(format!("may be written by others (mode {:04o})", found.mode() & 0o7777)),
+    }
+}
 
 /// What the daemon is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,16 +195,16 @@ pub enum Unhealthy {
     },
 }
 
-/// Writes the heartbeat, whole or not at all, readable by its owner only. Fails if `path` is
-/// a symbolic link, which nobody but an attacker would put there.
-pub fn write(path: &Path, report: &Report) -> io::Result<()> {
-    if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_symlink()) {
+/// Writes the heartbeat, whole or not at all, readable by its owner only. Fails if the file is
+/// a symbolic link, which nobody but an attacker would put there, or the usual folder is not ours alone.
+pub fn write(place: &Place, report: &Report) -> io::Result<()> {
+    place.prepare()?;
+    place.check()?;
+    let path = place.file();
+    if std::fs::symlink_metadata(&path).is_ok_and(|found| found.file_type().is_symlink()) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a symbolic link"));
     }
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(&path);
     // Created with mode 0600 under a name that nobody can guess, then renamed, which replaces
     // a link instead of following it.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
@@ -147,10 +214,11 @@ pub fn write(path: &Path, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
-/// The heartbeat in `path`, if it is at most `max_age` away from `now`.
-pub fn check(path: &Path, max_age: Duration, now: DateTime<Utc>) -> Result<Report, Unhealthy> {
-    let file = || path.display().to_string();
-    let text = read(path).map_err(|source| Unhealthy::Unreadable { file: file(), source })?;
+/// The heartbeat, if it is at most `max_age` away from `now`, and is of this process's user, of root, or of
+/// the user whose folder it is alone: anybody can write that something lives.
+pub fn check(place: &Place, max_age: Duration, now: DateTime<Utc>) -> Result<Report, Unhealthy> {
+    let file = || place.file().display().to_string();
+    let text = read(place).map_err(|source| Unhealthy::Unreadable { file: file(), source })?;
     let report: Report = serde_json::from_str(&text)
         .map_err(|why| Unhealthy::NotAHeartbeat { file: file(), why: why.to_string() })?;
     let distance = (now - report.written_at).abs().to_std().unwrap_or(Duration::MAX);
@@ -165,12 +233,22 @@ pub fn check(path: &Path, max_age: Duration, now: DateTime<Utc>) -> Result<Repor
     Ok(report)
 }
 
-fn read(path: &Path) -> io::Result<String> {
-    let found = std::fs::symlink_metadata(path)?;
-    if !found.file_type().is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file"));
+fn read(place: &Place) -> io::Result<String> {
+    place.check()?;
+    let (file, found) = open_plain(&place.file(), Links::Refused)?;
+    let (owner, folder) = (found.uid(), folder_of(&place.file()));
+    if let Some(whose) = stranger(owner, own_uid()) {
+        // Root asks of a daemon that has another user, and the folder is that one's alone.
+        let around = std::fs::metadata(&folder)?;
+        if around.uid() != owner || around.mode() & OTHERS_WRITE != 0 {
+            let text = format!(
+                "it {whose}: run this as the daemon's user, or give health.file a folder that is that \
+                 user's alone"
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
     }
     let mut text = String::new();
-    File::open(path)?.take(LONGEST).read_to_string(&mut text)?;
+    file.take(LONGEST).read_to_string(&mut text)?;
     Ok(text)
 }

@@ -11,6 +11,7 @@
 //! | [`turn`], [`metrics`] | one pass at a time in a process; what is counted |
 //! | [`health`] | the heartbeat, written and read |
 //! | [`config`] | every setting, from every place that it can come from |
+//! | [`files`] | files that somebody else may have made or changed: opened, judged |
 //! | [`telemetry`], [`events`] | the log, and the names of what it tells |
 //! | [`verify`] | whether what must hold does, read-only |
 //! | [`doctor`] | what an operator should know before trusting it |
@@ -44,6 +45,7 @@ pub mod drop;
 pub mod events;
 pub mod explicit;
 pub mod feed;
+pub mod files;
 pub mod health;
 pub mod http;
 pub mod installation;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::drop::{can_ask, confirmed};
 use super::policy::session_user;
-use super::{DONE, FAILED, Output, USAGE, database};
+use super::{DONE, FAILED, Output, USAGE, database, note};
 use crate::catalog::clock_memory::accept;
 use crate::catalog::connect::close;
 use crate::catalog::session::Session;
@@ -39,7 +39,7 @@ pub struct AcceptArgs {
     #[arg(long)]
     yes: bool,
     /// Who accepts it; the user of this session if not given.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = note::name)]
     by: Option<String>,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = Output::Text)]
@@ -49,7 +49,7 @@ pub struct AcceptArgs {
 fn reason(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("say why the clock is right".to_owned()),
-        text => Ok(text.to_owned()),
+        text => note::message(text),
     }
 }
 

@@ -17,7 +17,7 @@ use partitions::Written;
 use shown::Teller;
 
 use super::progress::spinner;
-use super::{DONE, FAILED, Output, TableName, USAGE, database, policy, table_name};
+use super::{DONE, FAILED, Output, TableName, USAGE, database, note, policy, table_name};
 use crate::catalog::connect::close;
 use crate::catalog::receipts;
 use crate::catalog::session::Session;
@@ -65,10 +65,10 @@ pub struct DropArgs {
     #[arg(long)]
     literal: bool,
     /// The snapshot's author; the user of this session if not given.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = note::name)]
     author: Option<String>,
     /// The snapshot's message.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = note::message)]
     message: Option<String>,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = Output::Text)]

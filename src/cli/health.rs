@@ -6,11 +6,11 @@ use chrono::Utc;
 
 use super::{DONE, FAILED};
 use crate::config::Config;
-use crate::health::check;
+use crate::health::{Place, check};
 use crate::telemetry::say;
 
 pub fn run(config: &Config) -> anyhow::Result<u8> {
-    match check(&config.health_file(), config.health.max_age.get(), Utc::now()) {
+    match check(&Place::of(config), config.health.max_age.get(), Utc::now()) {
         Ok(report) => {
             writeln!(std::io::stdout(), "{report}")?;
             Ok(DONE)

@@ -7,6 +7,7 @@ mod doctor;
 mod drop;
 mod health;
 mod migrate;
+mod note;
 mod plan;
 mod policy;
 mod progress;
@@ -30,6 +31,7 @@ use crate::catalog::connect::Database;
 use crate::catalog::failure::in_words;
 use crate::catalog::session::Patience;
 use crate::config::{Config, LoadOptions};
+use crate::daemon::Hangups;
 use crate::installation::Unfit;
 use crate::policy::field::FieldError;
 use crate::policy::keep::KeepError;
@@ -154,6 +156,9 @@ fn table_name(text: &str) -> Result<TableName, String> {
 /// Runs a command line to its exit code.
 pub async fn run(cli: Cli) -> ExitCode {
     let _flush = telemetry::FlushAtEnd;
+    // A daemon is asked to reload from here on, and no hangup ends it; one that comes before it is up
+    // waits. Every other command ends with its terminal.
+    let hangups = matches!(cli.command, Command::Run).then(Hangups::listen);
     let config = match Config::load(&LoadOptions::from_process(cli.config)) {
         Ok(config) => config,
         Err(error) => {
@@ -172,7 +177,10 @@ pub async fn run(cli: Cli) -> ExitCode {
     }
     finish(match cli.command {
         Command::Run => match run::tokens(&config) {
-            Ok(tokens) => run::run(config, tokens).await,
+            Ok(tokens) => match hangups.unwrap_or_else(Hangups::listen) {
+                Ok(hangups) => run::run(config, tokens, hangups).await,
+                Err(error) => Err(anyhow::Error::new(error).context("cannot listen to SIGHUP")),
+            },
             Err(error) => {
                 say(&format!("tailrace: {error}\n"));
                 return ExitCode::from(USAGE);

@@ -8,7 +8,7 @@ use anyhow::bail;
 
 use super::plan::table_text;
 use super::text::{columns, counted};
-use super::{DONE, FAILED, Output, TableName, database, table_name};
+use super::{DONE, FAILED, Output, TableName, database, note, table_name};
 use crate::catalog::clock;
 use crate::catalog::connect::close;
 use crate::catalog::deadline::within;
@@ -61,7 +61,7 @@ pub struct SetArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     fence: Option<bool>,
     /// Who sets it; the user of this session if not given.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = note::name)]
     by: Option<String>,
 }
 
@@ -385,7 +385,9 @@ fn show(listed: &[ListedPolicy], output: Output, all: bool) -> anyhow::Result<u8
 pub fn session_user() -> String {
     ["SUDO_USER", "USER", "LOGNAME"]
         .iter()
-        .find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()))
+        .find_map(|name| {
+            std::env::var(name).ok().filter(|user| !user.is_empty() && note::name(user).is_ok())
+        })
         .unwrap_or_else(|| match std::fs::metadata("/proc/self") {
             Ok(process) => format!("uid {}", process.uid()),
             Err(_) => "unknown".to_owned(),

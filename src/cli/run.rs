@@ -11,7 +11,7 @@ use super::{DONE, database};
 use crate::catalog::connect::Database;
 use crate::catalog::failure::{in_words, is_away};
 use crate::config::{Bind, Config};
-use crate::daemon::Interface;
+use crate::daemon::{Hangups, Reload};
 use crate::events;
 use crate::http::tokens::Tokens;
 use crate::http::{Context, Server};
@@ -23,7 +23,7 @@ use crate::sweep::report::{CatalogFailure, PassReport};
 use crate::sweep::{LostOnTheWay, Pacing, Scope, Settings, run_paced_pass};
 use crate::turn::Turn;
 
-pub async fn run(config: Config, tokens: Option<Tokens>) -> anyhow::Result<u8> {
+pub async fn run(config: Config, tokens: Option<Tokens>, hangups: Hangups) -> anyhow::Result<u8> {
     // Only at the start: a server that is refused later, as one that was upgraded, fails pass after pass
     // with the reason, and once it is one to work with again they go on by themselves.
     if let Some(refused) = database(&config)?.refused_server().await {
@@ -41,7 +41,7 @@ pub async fn run(config: Config, tokens: Option<Tokens>) -> anyhow::Result<u8> {
         Bind::Off => None,
         Bind::At(address) => {
             let context = context(&runner, &turn, tokens.clone());
-            listen(address, &config, context, tokens).await
+            listen(address, &config, context).await
         }
     };
     let shield = shield(&runner);
@@ -56,20 +56,16 @@ pub async fn run(config: Config, tokens: Option<Tokens>) -> anyhow::Result<u8> {
             end_of(runner.pass(&Scope::default(), &stop).await)
         }
     };
-    crate::daemon::run(config, pass, interface, Some(shield)).await?;
+    let reload = Reload { hangups, tokens };
+    crate::daemon::run(config, pass, interface, Some(shield), reload).await?;
     Ok(DONE)
 }
 
 /// The interface, if its address can be had. Retention does not depend on it: a second daemon on a
 /// host waits for the first one's catalogs even though its port is taken.
-async fn listen(
-    address: SocketAddr,
-    config: &Config,
-    context: Context,
-    tokens: Option<Arc<Tokens>>,
-) -> Option<Interface> {
+async fn listen(address: SocketAddr, config: &Config, context: Context) -> Option<Server> {
     match Server::bind(address, config, context).await {
-        Ok(server) => Some(Interface { server, tokens }),
+        Ok(server) => Some(server),
         Err(error) => {
             tracing::error!(
                 event = events::HTTP_UNAVAILABLE,

@@ -7,7 +7,7 @@ use super::plan::expired_text;
 use super::policy::session_user;
 use super::progress::spinner;
 use super::text::columns;
-use super::{DONE, FAILED, Output, TableName, USAGE, database, table_name};
+use super::{DONE, FAILED, Output, TableName, USAGE, database, note, table_name};
 use crate::catalog::connect::close;
 use crate::catalog::failure::in_words;
 use crate::catalog::session::Session;
@@ -54,7 +54,7 @@ pub struct TrustArgs {
     #[arg(long)]
     yes: bool,
     /// Who vouches for it; the user of this session if not given.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = note::name)]
     by: Option<String>,
 }
 
@@ -71,7 +71,7 @@ struct TableArgs {
 fn reason(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("say why the values are right".to_owned()),
-        text => Ok(text.to_owned()),
+        text => note::message(text),
     }
 }
 

@@ -7,6 +7,7 @@ use sqlx::ConnectOptions;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use url::Url;
 
+use super::passfile::Wanted;
 use super::types::{Accepts, by_text};
 
 /// Query parameters that the driver knows. It would log any other one with its value, and
@@ -44,11 +45,60 @@ const MASK: &str = "***";
 pub struct DatabaseUrl(Url);
 
 impl DatabaseUrl {
-    /// The driver's options for this URL. What it leaves out comes from libpq's `PG*`
-    /// variables and its password file.
-    pub fn connect_options(&self) -> Result<PgConnectOptions, String> {
-        PgConnectOptions::from_url(&self.0)
-            .map_err(|_| "a parameter of it cannot be understood".to_owned())
+    /// The driver's options for this URL. What it leaves out comes from libpq's `PG*` variables; the
+    /// password is empty where neither has one, and is then looked for in libpq's password file.
+    pub fn connect_options(&self) -> Result<(PgConnectOptions, Option<Wanted>), String> {
+        let given = self.password().or_else(|| std::env::var("PGPASSWORD").ok());
+        let is_given = given.is_some_and(|password| !password.is_empty());
+        let mut url = self.0.clone();
+        if !is_given {
+            // With one, be it empty, the driver does not look into that file by itself.
+            url.query_pairs_mut().append_pair("password", "");
+        }
+        let options = PgConnectOptions::from_url(&url)
+            .map_err(|_| "a parameter of it cannot be understood".to_owned())?;
+        let wanted = (!is_given).then(|| Wanted {
+            host: self.host(),
+            port: options.get_port(),
+            database: options.get_database().unwrap_or(options.get_username()).to_owned(),
+            user: options.get_username().to_owned(),
+        });
+        Ok((options, wanted))
+    }
+
+    /// The password in it; the last one counts.
+    fn password(&self) -> Option<String> {
+        self.parameter("password").or_else(|| self.0.password().map(str::to_owned))
+    }
+
+    /// The host as libpq's password file knows it: a name before an address, and without either the one
+    /// on which libpq looks for the server by itself.
+    fn host(&self) -> String {
+        let variable = |name| std::env::var(name).ok();
+        let of_url = || {
+            self.0.host_str().filter(|host| !host.is_empty())?;
+            let mut bare = self.0.clone();
+            bare.set_query(Some("password="));
+            let options = PgConnectOptions::from_url(&bare).ok()?;
+            Some(match options.get_socket() {
+                Some(folder) => folder.to_string_lossy().into_owned(),
+                // The brackets of a numeric address are the URL's.
+                None => options.get_host().trim_matches(['[', ']']).to_owned(),
+            })
+        };
+        let given = |host: &String| !host.is_empty();
+        (self.parameter("host").filter(given))
+            .or_else(of_url)
+            .or_else(|| variable("PGHOST").filter(given))
+            .or_else(|| self.parameter("hostaddr").filter(given))
+            .or_else(|| variable("PGHOSTADDR").filter(given))
+            .unwrap_or_else(|| "localhost".to_owned())
+    }
+
+    /// The last value of a query parameter.
+    fn parameter(&self, wanted: &str) -> Option<String> {
+        let found = self.0.query_pairs().filter(|(name, _)| name == wanted).last();
+        found.map(|(_, value)| value.into_owned())
     }
 
     /// The URL with `***` for each secret.

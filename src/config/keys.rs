@@ -85,7 +85,8 @@ settings! {
         /// Where the database is. DATABASE_URL sets it too, below TAILRACE__DATABASE__URL.
         /// TLS is asked for by its parameters: sslmode, sslrootcert, sslcert, sslkey.
         url: Option<DatabaseUrl> = Unset("postgres://tailrace@localhost:5432/lake?sslmode=prefer"),
-        /// A file that holds the password and nothing else; it replaces one in the URL.
+        /// A file that holds the password and nothing else; it replaces one in the URL. Without
+        /// any, PGPASSWORD counts, and then libpq's password file (PGPASSFILE, ~/.pgpass).
         password_file: Option<PathBuf> = Unset("/run/secrets/tailrace-password"),
         /// The schema of the server's hog_* tables. Recorded by the first migration; another
         /// one is refused afterwards.
@@ -130,7 +131,7 @@ settings! {
         max_duration: Span<SECOND, DAY> = Default("10m"),
         /// More files than this that wait for the server to delete their objects hold a
         /// catalog's drops back until there are fewer. Unset: nothing is held back.
-        removal_queue_ceiling: Option<Count<1, 1_000_000>> = Unset(100000),
+        removal_queue_ceiling: Option<Count<1, 100_000_000>> = Unset(100000),
         /// So many catalogs are worked on side by side in a pass, each with a session of its own.
         parallel_catalogs: Count<1, 64> = Default(4),
     }
@@ -243,7 +244,8 @@ settings! {
 
     /// What `tailrace health` looks at.
     Health = "health" {
-        /// The heartbeat file. Unset: tailrace-health.json in the folder for temporary files.
+        /// The heartbeat file. Unset: health.json in the folder tailrace-UID, of the daemon's user UID
+        /// alone, among the temporary files. `tailrace health` takes a file of its own user or root's.
         file: Option<PathBuf> = Unset("/run/tailrace/health.json"),
         /// A heartbeat older than this is a dead daemon. It is written every 5s.
         max_age: Span<{ 10 * SECOND }, DAY> = Default("60s"),

@@ -1,7 +1,7 @@
 mod deploy;
 mod refusals;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::*;
 
@@ -78,7 +78,7 @@ fn the_defaults_are_those_of_the_documentation() {
     assert_eq!(config.drop.receipt_retention.get(), Duration::from_secs(7 * 86_400));
     assert_eq!(config.http.bind.to_string(), "127.0.0.1:8917");
     assert_eq!(config.health.max_age.as_millis(), 60_000);
-    assert_eq!(config.health_file().file_name().unwrap(), "tailrace-health.json");
+    assert_eq!(config.health.file, None);
     assert_eq!(config.log.format, LogFormat::Json);
     assert_eq!(config.log.filter.as_str(), "info");
 }

@@ -3,6 +3,7 @@
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 /// SIGTERM and SIGINT, from now to the end of the process: a second one, or one that comes
@@ -30,7 +31,9 @@ impl Signals {
     }
 }
 
-/// SIGHUP, which does not end the process any more.
+/// SIGHUP, which does not end the process any more: systemd would take such an end for a clean one, and
+/// start it no more.
+#[derive(Debug)]
 pub struct Hangups(Signal);
 
 impl Hangups {
@@ -39,10 +42,17 @@ impl Hangups {
         Ok(Self(signal(SignalKind::hangup())?))
     }
 
-    /// Does something for each that comes, until `end`.
-    pub async fn each(mut self, act: impl Fn(), end: CancellationToken) {
+    /// Does something for each that comes, until `end`; off the threads of the runtime, for it reads
+    /// files.
+    pub async fn each<A>(mut self, act: A, end: CancellationToken)
+    where
+        A: Fn() + Clone + Send + 'static,
+    {
         while let Some(Some(())) = end.run_until_cancelled(self.0.recv()).await {
-            act();
+            let done = tokio::task::spawn_blocking(act.clone()).await;
+            if let Err(Ok(panic)) = done.map_err(JoinError::try_into_panic) {
+                std::panic::resume_unwind(panic);
+            }
         }
     }
 }

@@ -41,7 +41,9 @@ async fn a_signal_ends_it_once_the_pass_in_flight_has_ended() {
             PassEnd::Done
         }
     };
-    supervise(&config(folder.path()), pass, None, None, after(30)).await.expect("a clean end");
+    supervise(&config(folder.path()), pass, None, None, None, after(30))
+        .await
+        .expect("a clean end");
     assert_eq!(seconds(begun), 39);
     assert_eq!(log.events(), ["daemon_started", "daemon_stopping", "daemon_stopped"]);
     assert_eq!(log.lines()[1]["signal"], "SIGTERM");
@@ -55,7 +57,7 @@ async fn a_pass_that_does_not_end_is_abandoned_after_the_grace() {
     let folder = tempfile::tempdir().expect("a folder");
     let begun = Instant::now();
     let pass = |_stop| std::future::pending::<PassEnd>();
-    supervise(&config(folder.path()), pass, None, None, after(30))
+    supervise(&config(folder.path()), pass, None, None, None, after(30))
         .await
         .expect("a clean end all the same");
     assert_eq!(seconds(begun), 45);
@@ -68,8 +70,9 @@ async fn a_task_that_ends_by_itself_is_fatal_and_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let pass = |_stop| async { panic!("out of paper") };
     let never = std::future::pending();
-    let error =
-        supervise(&config(folder.path()), pass, None, None, never).await.expect_err("a panic");
+    let error = supervise(&config(folder.path()), pass, None, None, None, never)
+        .await
+        .expect_err("a panic");
     let message = format!("{error:#}");
     assert!(message.starts_with("the task scheduler failed: "), "{message}");
     assert!(message.ends_with("panicked with message \"out of paper\""), "{message}");
@@ -96,8 +99,9 @@ async fn when_another_task_dies_the_pass_in_flight_still_ends() {
         sleep(Duration::from_secs(3)).await;
         panic!("deaf")
     };
-    let error =
-        supervise(&config(folder.path()), pass, None, None, broken).await.expect_err("a panic");
+    let error = supervise(&config(folder.path()), pass, None, None, None, broken)
+        .await
+        .expect_err("a panic");
     assert!(format!("{error:#}").starts_with("the task signals failed: "), "{error:#}");
     assert_eq!(seconds(begun), 12);
     assert_eq!(log.events(), ["daemon_started", "task_exited", "daemon_stopped"]);

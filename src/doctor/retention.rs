@@ -10,9 +10,13 @@ use crate::installation::rights::as_identifier;
 const CHECK: &str = "retention";
 const FLOOR: &str = "floor";
 
-/// A retention up to this is no news. Readers of append-only tables need minutes, so an hour is
-/// generous; a day leaves room for a night's job.
-const GENEROUS: i64 = 24 * 3600;
+/// How long snapshots should stay: the one advice, which docs/operations.md has in the same words. The
+/// number is for whoever knows these two lengths.
+const ADVICE: &str = "for an append-only table it need only cover the longest read, and it is also how \
+                      long a drop can be repaired: the longer of the two";
+
+/// A retention up to this is no news.
+const LONG: i64 = 24 * 3600;
 
 /// How far the floor may lag behind the retention before it is said: expiry is a loop.
 const LAG: i64 = 3600;
@@ -34,11 +38,13 @@ pub fn of_seconds(catalog: &str, schema: &str, retention: &Retention) -> Finding
             "snapshot_retention_seconds is null: snapshots stay for ever",
             "so do the objects of all that is dropped: readers no longer see them, and nobody \
              deletes them",
-            "if nobody needs the old snapshots, set a retention that is longer than the longest read, \
-             through the server or so; what only older snapshots show is then deleted for good:",
+            format!(
+                "if nobody needs the old snapshots, set a retention, through the server or so ({ADVICE}); \
+                 what only older snapshots show is then deleted for good:"
+            ),
         )
         .with(vec![set]),
-        Some(seconds) if seconds > GENEROUS => Finding::new(
+        Some(seconds) if seconds > LONG => Finding::new(
             Level::Note,
             CHECK,
             format!("snapshots stay for {}", roughly(seconds)),
@@ -46,8 +52,7 @@ pub fn of_seconds(catalog: &str, schema: &str, retention: &Retention) -> Finding
                 "an object goes {} after its partition was dropped at the earliest",
                 roughly(seconds)
             ),
-            "for an append-only table an hour is generous: set what the longest read takes, \
-             through the server",
+            format!("if that is longer than it has to be, set less through the server: {ADVICE}"),
         ),
         Some(seconds) => Finding::ok(
             CHECK,

@@ -46,10 +46,10 @@ pub struct DropBody {
     /// conflict.
     #[serde(default)]
     pub read_snapshot: Option<i64>,
-    /// The snapshot's author.
+    /// The snapshot's author, at most 1,024 bytes of UTF-8.
     #[serde(default)]
     pub author: Option<String>,
-    /// The snapshot's message.
+    /// The snapshot's message, at most 8,192 bytes of UTF-8.
     #[serde(default)]
     pub message: Option<String>,
     /// Only count; nothing is written and no key is used up.
@@ -71,10 +71,10 @@ pub struct TruncateBody {
     /// As for a drop, for all files of the table.
     #[serde(default)]
     pub read_snapshot: Option<i64>,
-    /// The snapshot's author.
+    /// The snapshot's author, at most 1,024 bytes of UTF-8.
     #[serde(default)]
     pub author: Option<String>,
-    /// The snapshot's message.
+    /// The snapshot's message, at most 8,192 bytes of UTF-8.
     #[serde(default)]
     pub message: Option<String>,
 }

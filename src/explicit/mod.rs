@@ -69,7 +69,6 @@ pub async fn drop_partitions(
     author: &str,
     bounds: &Bounds,
 ) -> Result<DropAnswer, Problem> {
-    validate::check_note(body.author.as_deref(), body.message.as_deref())?;
     let catalog_id = catalog_id(connection, table).await?;
     let key = body.idempotency_key;
     if !body.dry_run
@@ -79,6 +78,8 @@ pub async fn drop_partitions(
         validate::check_list(&body.partitions, receipt.default_spec_id)?;
         return replayed_drop(receipt, table, body);
     }
+    let author = body.author.as_deref().unwrap_or(author);
+    validate::check_note(author, body.message.as_deref())?;
     let identity = live_table(connection, catalog_id, table).await?;
     // Before the tuples are read: against another incarnation's specs they may make no sense.
     if body.expected_table_uuid.is_some_and(|expected| expected != identity.table_uuid) {
@@ -116,7 +117,7 @@ pub async fn drop_partitions(
             }),
         },
         fence: body.fence,
-        author: body.author.as_deref().unwrap_or(author),
+        author,
         message: body.message.as_deref().unwrap_or("explicit partition drop"),
         bounds,
     };
@@ -149,7 +150,6 @@ pub async fn truncate(
     author: &str,
     bounds: &Bounds,
 ) -> Result<TruncateAnswer, Problem> {
-    validate::check_note(body.author.as_deref(), body.message.as_deref())?;
     let catalog_id = catalog_id(connection, table).await?;
     let fingerprint = fingerprint::of_truncate(table, expected_table_uuid, body);
     if let Some(key) = body.idempotency_key
@@ -158,6 +158,8 @@ pub async fn truncate(
     {
         return replayed_truncate(&receipt, &fingerprint);
     }
+    let author = body.author.as_deref().unwrap_or(author);
+    validate::check_note(author, body.message.as_deref())?;
     let identity = live_table(connection, catalog_id, table).await?;
     let execution = Execution {
         identity: &identity,
@@ -174,7 +176,7 @@ pub async fn truncate(
             }),
         },
         fence: true,
-        author: body.author.as_deref().unwrap_or(author),
+        author,
         message: body.message.as_deref().unwrap_or("truncate"),
         bounds,
     };

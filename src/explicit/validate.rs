@@ -20,6 +20,12 @@ pub struct Resolved {
 /// The most tuples that one drop may name.
 pub const MOST_TUPLES: usize = 10_000;
 
+/// The longest author of a snapshot, and name of whoever set or vouched for something, in bytes.
+pub const LONGEST_AUTHOR: usize = 1024;
+
+/// The longest message of a snapshot, and reason that somebody gives, in bytes.
+pub const LONGEST_MESSAGE: usize = 8 * 1024;
+
 /// Checks what needs no table: how many tuples there are, and that none is named twice once
 /// `default_spec` stands for a spec that is not named.
 pub fn check_list(items: &[PartitionItem], default_spec: Option<i64>) -> Result<(), Problem> {
@@ -39,14 +45,27 @@ pub fn check_list(items: &[PartitionItem], default_spec: Option<i64>) -> Result<
     Ok(())
 }
 
-/// Checks the texts that go into the snapshot: Postgres stores no NUL in one.
-pub fn check_note(author: Option<&str>, message: Option<&str>) -> Result<(), Problem> {
-    for (name, text) in [("author", author), ("message", message)] {
-        if text.is_some_and(|text| text.contains('\0')) {
+/// Checks the texts that go into the snapshot: Postgres stores no NUL in one, and every reader of the
+/// catalog's snapshots gets them whole.
+pub fn check_note(author: &str, message: Option<&str>) -> Result<(), Problem> {
+    let message = message.unwrap_or_default();
+    for (name, text, longest) in
+        [("author", author, LONGEST_AUTHOR), ("message", message, LONGEST_MESSAGE)]
+    {
+        if text.contains('\0') {
             return Err(Problem::Validation(format!("{name} has a NUL, which no text can have")));
         }
+        fits(text, longest).map_err(|why| Problem::Validation(format!("{name} {why}")))?;
     }
     Ok(())
+}
+
+/// Whether a text is at most so many bytes of UTF-8 long; else the rest of a sentence about it.
+pub fn fits(text: &str, longest: usize) -> Result<(), String> {
+    match text.len() {
+        length if length <= longest => Ok(()),
+        length => Err(format!("has {length} bytes, and at most {longest} are allowed")),
+    }
 }
 
 /// The tuples that the items name, in order.

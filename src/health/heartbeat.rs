@@ -1,6 +1,5 @@
 //! The task that writes the heartbeat.
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::Utc;
@@ -8,7 +7,7 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::{Report, Status, write};
+use super::{Place, Report, Status, write};
 use crate::events;
 
 /// The time between two heartbeats.
@@ -17,7 +16,7 @@ pub const EVERY: Duration = Duration::from_secs(5);
 /// Writes a heartbeat at once, every [`EVERY`] and whenever the status changes, until `end`;
 /// then takes the file away. A file that cannot be written is told once per change of that,
 /// and is no reason to stop working.
-pub async fn beat(path: PathBuf, mut status: watch::Receiver<Status>, end: CancellationToken) {
+pub async fn beat(place: Place, mut status: watch::Receiver<Status>, end: CancellationToken) {
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut told = false;
@@ -29,13 +28,13 @@ pub async fn beat(path: PathBuf, mut status: watch::Receiver<Status>, end: Cance
             changed = status.changed(), if watched => watched = changed.is_ok(),
         }
         let now = *status.borrow_and_update();
-        match write_elsewhere(&path, now).await {
+        match write_elsewhere(&place, now).await {
             Ok(()) => told = false,
             Err(error) if !told => {
                 told = true;
                 tracing::warn!(
                     event = events::HEALTH_UNWRITABLE,
-                    file = %path.display(),
+                    file = %place.file().display(),
                     %error,
                     "The heartbeat cannot be written; `tailrace health` will call this daemon dead"
                 );
@@ -44,14 +43,14 @@ pub async fn beat(path: PathBuf, mut status: watch::Receiver<Status>, end: Cance
         }
     }
     // Gone already, or never written: both fine.
-    let _ = tokio::fs::remove_file(&path).await;
+    let _ = tokio::fs::remove_file(place.file()).await;
 }
 
 /// Off the threads of the runtime: a disk that hangs must not hang anything else.
-async fn write_elsewhere(path: &Path, status: Status) -> std::io::Result<()> {
+async fn write_elsewhere(place: &Place, status: Status) -> std::io::Result<()> {
     let report = Report { pid: std::process::id(), written_at: Utc::now(), status };
-    let path = path.to_owned();
-    tokio::task::spawn_blocking(move || write(&path, &report)).await?
+    let place = place.clone();
+    tokio::task::spawn_blocking(move || write(&place, &report)).await?
 }
 
 #[cfg(test)]
@@ -60,13 +59,13 @@ mod tests {
     use super::*;
     use crate::telemetry::capture;
 
-    fn state(path: &Path) -> Option<State> {
-        check(path, Duration::from_secs(3600), Utc::now()).ok().map(|found| found.status.state)
+    fn state(place: &Place) -> Option<State> {
+        check(place, Duration::from_secs(3600), Utc::now()).ok().map(|found| found.status.state)
     }
 
     /// Lets the heartbeat run until the file says `wanted`; time stands still meanwhile.
-    async fn until(path: &Path, wanted: Option<State>) {
-        while state(path) != wanted {
+    async fn until(place: &Place, wanted: Option<State>) {
+        while state(place) != wanted {
             tokio::task::yield_now().await;
         }
     }
@@ -75,12 +74,13 @@ mod tests {
     async fn the_file_follows_the_status_and_leaves_with_the_daemon() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("health.json");
+        let place = Place::File(path.clone());
         let (sender, receiver) = watch::channel(Status::STARTING);
         let end = CancellationToken::new();
-        let task = tokio::spawn(beat(path.clone(), receiver, end.clone()));
-        until(&path, Some(State::Starting)).await;
+        let task = tokio::spawn(beat(place.clone(), receiver, end.clone()));
+        until(&place, Some(State::Starting)).await;
         sender.send_modify(|status| status.state = State::Pass);
-        until(&path, Some(State::Pass)).await;
+        until(&place, Some(State::Pass)).await;
         end.cancel();
         task.await.expect("no panic");
         assert!(!path.exists());
@@ -90,15 +90,16 @@ mod tests {
     async fn it_beats_without_any_change_also_when_nobody_can_change_anything_more() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("health.json");
+        let place = Place::File(path.clone());
         let (sender, receiver) = watch::channel(Status::STARTING);
         drop(sender);
         let end = CancellationToken::new();
-        let task = tokio::spawn(beat(path.clone(), receiver, end.clone()));
-        until(&path, Some(State::Starting)).await;
+        let task = tokio::spawn(beat(place.clone(), receiver, end.clone()));
+        until(&place, Some(State::Starting)).await;
         for _ in 0..3 {
             std::fs::remove_file(&path).expect("it was there");
             tokio::time::advance(EVERY).await;
-            until(&path, Some(State::Starting)).await;
+            until(&place, Some(State::Starting)).await;
         }
         end.cancel();
         task.await.expect("no panic");
@@ -108,10 +109,10 @@ mod tests {
     async fn a_file_that_cannot_be_written_is_told_once() {
         let log = capture::start("info");
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("missing").join("health.json");
+        let place = Place::File(folder.path().join("missing").join("health.json"));
         let (_sender, receiver) = watch::channel(Status::STARTING);
         let end = CancellationToken::new();
-        let task = tokio::spawn(beat(path, receiver, end.clone()));
+        let task = tokio::spawn(beat(place, receiver, end.clone()));
         tokio::time::sleep(EVERY * 10).await;
         end.cancel();
         task.await.expect("no panic");

@@ -5,6 +5,22 @@ use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue};
 
 use super::failure::Failure;
+use crate::explicit::problem::Problem;
+
+/// Refuses a request of which a proxy before us, or a check of ours, may take another host than what
+/// comes after it.
+///
+/// # Errors
+/// 400 `bad_request`.
+pub fn refuse_two_hosts(headers: &HeaderMap) -> Result<(), Failure> {
+    match headers.get_all(HOST).iter().nth(1) {
+        None => Ok(()),
+        Some(_) => {
+            let detail = "the request has more than one Host header".to_owned();
+            Err(Failure::Problem(Problem::BadRequest(detail)))
+        }
+    }
+}
 
 /// Refuses what a page of a browser sent, and what came by a name that is not this host's own (a
 /// page's name may be made to mean this host).

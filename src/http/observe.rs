@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use tracing::Instrument;
 use uuid::Uuid;
 
-use super::browser::refuse_pages;
+use super::browser::{refuse_pages, refuse_two_hosts};
 use super::failure::Failure;
 use super::state::State;
 use super::tokens::Caller;
@@ -68,6 +68,7 @@ pub async fn observe(From(state): From<Arc<State>>, mut request: Request, next: 
 
 /// Who asks, where that matters.
 fn identify(state: &State, request: &Request, route: &str) -> Result<Option<Caller>, Failure> {
+    refuse_two_hosts(request.headers())?;
     if OPEN.contains(&route) {
         return Ok(None);
     }

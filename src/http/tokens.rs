@@ -1,8 +1,10 @@
 //! Who may: the file of tokens.
 //!
 //! One line per token: its name, its role, the SHA-256 of its text in hex, between blanks.
-//! Empty lines and lines that begin with `#` say nothing. The tokens themselves are nowhere.
+//! Empty lines and lines that begin with `#` say nothing. The tokens themselves are nowhere. Nobody but
+//! this process's user and root may be able to write the file.
 
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -11,6 +13,7 @@ use subtle::{ConditionallySelectable, ConstantTimeEq};
 
 use super::failure::Failure;
 use crate::events;
+use crate::files::{Links, open_plain, who_else_writes};
 
 /// No token is longer; whatever is, is not compared.
 const LONGEST_TOKEN: usize = 512;
@@ -72,7 +75,8 @@ impl Tokens {
     /// Reads the file.
     ///
     /// # Errors
-    /// It cannot be read, has no token, or a line that is wrong, in words that repeat no digest.
+    /// It cannot be read, others may write it, it has no token, or a line that is wrong; in words that
+    /// repeat no digest.
     pub fn read(file: &Path) -> Result<Self, String> {
         let entries = RwLock::new(Arc::new(entries_of(file)?));
         Ok(Tokens { file: file.to_owned(), entries })
@@ -118,8 +122,13 @@ impl Tokens {
 
 fn entries_of(file: &Path) -> Result<Vec<Entry>, String> {
     let shown = file.display();
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| format!("http.tokens_file {shown} cannot be read: {error}"))?;
+    let unreadable = |error: io::Error| format!("http.tokens_file {shown} cannot be read: {error}");
+    let (mut opened, found) = open_plain(file, Links::Followed).map_err(unreadable)?;
+    if let Some(why) = who_else_writes(file, &found).map_err(unreadable)? {
+        return Err(format!("http.tokens_file {shown} says who may drop data, and {why}"));
+    }
+    let mut text = String::new();
+    opened.read_to_string(&mut text).map_err(unreadable)?;
     let entries = parse(&text).map_err(|error| format!("http.tokens_file {shown}, {error}"))?;
     if entries.is_empty() {
         return Err(format!("http.tokens_file {shown} has no token in it"));

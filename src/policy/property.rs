@@ -35,6 +35,8 @@ struct PropertyText {
 ///
 /// The field is bound to the column that it meant when it was first seen: the same field text
 /// follows that column through renames and spec changes, and is refused once it names another.
+/// A mode that the text leaves out is the mirror's, as it is for a stored policy, so that a change of
+/// `keep` alone arms nothing; without a mirror it enforces.
 /// The revision is the mirror's, 0 where the mirror says something else.
 ///
 /// # Errors
@@ -76,6 +78,11 @@ pub fn read(
             _ => row.source_field_id,
         },
     };
+    let mode = match (parsed.mode, mirror) {
+        (Some(mode), _) => mode,
+        (None, Some(row)) => row.mode.parse().map_err(refused)?,
+        (None, None) => Mode::Enforce,
+    };
     let unchanged = mirror.filter(|row| {
         row.property_text.as_deref() == Some(text)
             && row.problem.is_none()
@@ -86,7 +93,7 @@ pub fn read(
         field: PolicyField::of(&parsed.field, source_field_id, shape),
         source_field_id,
         keep,
-        mode: parsed.mode.unwrap_or(Mode::Enforce),
+        mode,
         fence: parsed.fence,
         revision: unchanged.map_or(0, |row| row.revision),
         property_text: Some(text.clone()),

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::field::FieldExpression;
 use super::keep::Keep;
 use super::present::PolicyField;
-use super::{Mode, Policy, Source, store};
+use super::store::PolicyRow;
+use super::{Mode, Policy, Source, property, store};
 use crate::catalog::clock;
 use crate::catalog::restore::note_head;
 use crate::catalog::session::Session;
@@ -26,7 +27,8 @@ pub struct Wanted<'a> {
     pub field: &'a str,
     /// How long a partition stays after its last instant.
     pub keep: &'a str,
-    /// What it does; `None` leaves it as it is, and enforces a new policy.
+    /// What it does; `None` leaves the mode that is in force, the property's where no policy is stored, and
+    /// enforces where none is.
     pub mode: Option<Mode>,
     /// Whether its drops are fenced; `None` leaves it as it is, and fences no new policy's.
     pub fence: Option<bool>,
@@ -75,20 +77,29 @@ pub async fn set_policy(
     let shape = table_shape(connection, identity.catalog_id, identity.table_id).await?;
     let source_field_id = expression.resolve(&shape)?;
     copy_specs(connection, identity.catalog_id, None).await?;
-    let before = store::rows(connection, &identity).await?.stored;
-    let before = before.map(|row| row.policy(&shape)).transpose().map_err(anyhow::Error::msg)?;
-    let mut policy = Policy {
-        source: Source::Stored,
-        field: PolicyField::of(wanted.field.trim(), source_field_id, &shape),
-        source_field_id,
-        keep,
-        mode: wanted.mode.or(before.as_ref().map(|before| before.mode)).unwrap_or(Mode::Enforce),
-        fence: wanted.fence.unwrap_or(before.as_ref().is_some_and(|before| before.fence)),
-        revision: 0,
-        property_text: None,
-    };
     let by = wanted.by;
-    policy.revision = store::put(connection, &identity, &policy, by).await?;
+    let of_row = |row: &PolicyRow| row.policy(&shape);
+    let put = store::put(connection, &identity, by, |rows| {
+        let before = rows.stored.as_ref().map(of_row).transpose()?;
+        // What is not followed is not in force, and nothing is kept of it.
+        let in_force = before.as_ref().map(|before| before.mode).or_else(|| {
+            let value = table.property.as_ref()?;
+            let property = property::read(value, rows.mirror.as_ref(), &shape, min_keep);
+            property.ok().map(|property| property.mode)
+        });
+        Ok(Policy {
+            source: Source::Stored,
+            field: PolicyField::of(wanted.field.trim(), source_field_id, &shape),
+            source_field_id,
+            keep,
+            mode: wanted.mode.or(in_force).unwrap_or(Mode::Enforce),
+            fence: wanted.fence.unwrap_or(before.is_some_and(|before| before.fence)),
+            revision: 0,
+            property_text: None,
+        })
+    });
+    let (rows, policy) = put.await?.map_err(anyhow::Error::msg)?;
+    let before = rows.stored.as_ref().map(of_row).transpose().map_err(anyhow::Error::msg)?;
     tracing::info!(
         event = events::POLICY_SET,
         catalog = identity.catalog, namespace = identity.namespace, table = identity.table,

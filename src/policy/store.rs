@@ -99,18 +99,44 @@ pub async fn rows(connection: &mut Session, table: &TableIdentity) -> sqlx::Resu
     Ok(found)
 }
 
-/// Writes a policy (stored or mirrored, by its source) and returns its new revision.
+/// Writes the policy that is made of the table's rows (stored or mirrored, by its source), and returns
+/// those, and it with its new revision; or why none can be made of them, which changes nothing.
+///
+/// What is kept of a policy is so kept of the one that is there when the new one is written: nobody
+/// pauses it in between and finds it armed.
 ///
 /// Waits for a drop that is in its commit, as long as the session's `lock_timeout` allows.
 pub async fn put(
     connection: &mut Session,
     table: &TableIdentity,
+    by: &str,
+    made_of: impl FnOnce(&PolicyRows) -> Result<Policy, String>,
+) -> sqlx::Result<Result<(PolicyRows, Policy), String>> {
+    let mut transaction = connection.begin().await?;
+    lock_rows(&mut transaction, table).await?;
+    let before = rows(&mut transaction, table).await?;
+    let mut policy = match made_of(&before) {
+        Ok(policy) => policy,
+        Err(why) => {
+            transaction.rollback().await?;
+            return Ok(Err(why));
+        }
+    };
+    // One that has its revision is one of the rows.
+    if policy.revision == 0 {
+        policy.revision = write(&mut transaction, table, &policy, by).await?;
+    }
+    transaction.commit().await?;
+    Ok(Ok((before, policy)))
+}
+
+async fn write(
+    connection: &mut Session,
+    table: &TableIdentity,
     policy: &Policy,
     by: &str,
 ) -> sqlx::Result<i64> {
-    let mut transaction = connection.begin().await?;
-    lock_rows(&mut transaction, table).await?;
-    let revision = sqlx::query_scalar!(
+    sqlx::query_scalar!(
         r#"insert into tailrace.policy (catalog_id, table_id, source, table_uuid, field,
                source_field_id, keep, keep_seconds, mode, fence, property_text, revision, updated_by,
                catalog_name, namespace_name, table_name)
@@ -143,10 +169,8 @@ pub async fn put(
         table.namespace,
         table.table
     )
-    .fetch_one(&mut *transaction)
-    .await?;
-    transaction.commit().await?;
-    Ok(revision)
+    .fetch_one(connection)
+    .await
 }
 
 /// Notes why a mirrored property is no longer followed; its binding to a column stays. Nothing

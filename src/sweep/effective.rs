@@ -36,8 +36,7 @@ pub async fn look_and_mirror(
     min_keep: Duration,
 ) -> sqlx::Result<Effective> {
     let rows = store::rows(connection, &table.identity).await?;
-    let read = from_property(connection, table, &rows, min_keep).await?;
-    let mirrored = write_mirror(connection, table, &rows, read).await?;
+    let mirrored = mirror(connection, table, &rows, min_keep).await?;
     match &rows.stored {
         Some(row) => stored(connection, table, row, min_keep).await,
         None => Ok(mirrored.transpose()),
@@ -61,7 +60,7 @@ pub async fn mirror_news(
         (None, mirror) => mirror.is_none(),
     };
     if !is_noted {
-        write_mirror(connection, table, &rows, read).await?;
+        mirror(connection, table, &rows, min_keep).await?;
     }
     Ok(())
 }
@@ -99,31 +98,34 @@ async fn from_property(
     Ok(Some(property::read(value, rows.mirror.as_ref(), &shape, min_keep)))
 }
 
-/// Writes what was read of the property, beside the rows that it was read with, and tells the log.
-async fn write_mirror(
+/// Reads the property, brings its mirror up to date, and tells the log what changed.
+async fn mirror(
     connection: &mut Session,
     table: &LiveTable,
     rows: &PolicyRows,
-    read: Option<Result<Policy, String>>,
+    min_keep: Duration,
 ) -> sqlx::Result<Option<Result<Policy, String>>> {
-    let TableIdentity { catalog, namespace, table: name, .. } = &table.identity;
-    match &read {
-        None => {
-            if rows.mirror.is_some() {
-                store::remove(connection, &table.identity, Source::Property).await?;
-                tracing::info!(
-                    event = events::PROPERTY_REMOVED,
-                    catalog,
-                    namespace,
-                    table = name,
-                    "The table's property {} is gone, and so is its policy",
-                    property::PROPERTY
-                );
-            }
-            Ok(None)
+    let identity = &table.identity;
+    let TableIdentity { catalog, namespace, table: name, .. } = identity;
+    let Some(value) = &table.property else {
+        if rows.mirror.is_some() {
+            store::remove(connection, identity, Source::Property).await?;
+            tracing::info!(
+                event = events::PROPERTY_REMOVED,
+                catalog,
+                namespace,
+                table = name,
+                "The table's property {} is gone, and so is its policy",
+                property::PROPERTY
+            );
         }
-        Some(Err(problem)) => {
-            store::note_problem(connection, &table.identity, problem).await?;
+        return Ok(None);
+    };
+    let shape = table_shape(connection, identity.catalog_id, identity.table_id).await?;
+    let read = |rows: &PolicyRows| property::read(value, rows.mirror.as_ref(), &shape, min_keep);
+    match read(rows) {
+        Err(problem) => {
+            store::note_problem(connection, identity, &problem).await?;
             tracing::warn!(
                 event = events::PROPERTY_REFUSED,
                 catalog,
@@ -132,20 +134,21 @@ async fn write_mirror(
                 error = problem,
                 "A table property is not followed"
             );
-            Ok(read)
+            Ok(Some(Err(problem)))
         }
-        Some(Ok(policy)) if policy.revision != 0 => Ok(Some(Ok(policy.clone()))),
-        Some(Ok(policy)) => {
-            let revision =
-                store::put(connection, &table.identity, policy, "table property").await?;
-            tracing::info!(
-                event = events::PROPERTY_MIRRORED,
-                catalog, namespace, table = name, revision,
-                field = policy.field.text(), column = policy.field.column(),
-                keep = %policy.keep, mode = %policy.mode,
-                "A table property became the table's policy"
-            );
-            Ok(Some(Ok(Policy { revision, ..policy.clone() })))
+        Ok(policy) if policy.revision != 0 => Ok(Some(Ok(policy))),
+        Ok(_) => {
+            let put = store::put(connection, identity, "table property", read).await?;
+            if let Ok((_, policy)) = &put {
+                tracing::info!(
+                    event = events::PROPERTY_MIRRORED,
+                    catalog, namespace, table = name, revision = policy.revision,
+                    field = policy.field.text(), column = policy.field.column(),
+                    keep = %policy.keep, mode = %policy.mode,
+                    "A table property became the table's policy"
+                );
+            }
+            Ok(Some(put.map(|(_, policy)| policy)))
         }
     }
 }

@@ -42,7 +42,20 @@ pub struct Pacing {
     random: Mutex<fastrand::Rng>,
     /// By catalog id.
     pacers: Mutex<HashMap<i64, Pacer>>,
+    /// The removal queues, by catalog id, as they were last counted.
+    queues: Mutex<HashMap<i64, Counted>>,
 }
+
+/// A count of a catalog's removal queue, which is good for a while: each commit asks for one, and a long
+/// queue takes seconds to count.
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    rows: i64,
+    good_until: Instant,
+}
+
+/// A count is good for so many times as long as it took, so that counting takes a twentieth of the time.
+const GOOD_FOR: u32 = 20;
 
 impl Default for Pacing {
     fn default() -> Self {
@@ -59,7 +72,12 @@ impl fmt::Debug for Pacing {
 impl Pacing {
     /// Nothing held so far, by this clock, with this source of jitter.
     pub fn by(timer: Arc<dyn Timer>, random: fastrand::Rng) -> Self {
-        Pacing { timer, random: Mutex::new(random), pacers: Mutex::default() }
+        Pacing {
+            timer,
+            random: Mutex::new(random),
+            pacers: Mutex::default(),
+            queues: Mutex::default(),
+        }
     }
 
     /// The time by the clock.
@@ -94,6 +112,21 @@ impl Pacing {
     pub fn rest(&self, catalog_id: i64, duty: f64) -> Duration {
         let now = self.timer.now();
         locked(&self.pacers).get(&catalog_id).map_or(Duration::ZERO, |pacer| pacer.rest(now, duty))
+    }
+
+    /// How long a catalog's removal queue was when it was last counted, while that is good.
+    pub fn queue(&self, catalog_id: i64) -> Option<i64> {
+        let now = self.timer.now();
+        let known = locked(&self.queues).get(&catalog_id).copied();
+        known.filter(|known| now < known.good_until).map(|known| known.rows)
+    }
+
+    /// Notes how long a catalog's removal queue is, by a count that began at `began`.
+    pub fn counted(&self, catalog_id: i64, rows: i64, began: Instant) {
+        let now = self.timer.now();
+        let took = now.saturating_duration_since(began);
+        let good_until = now.checked_add(took.saturating_mul(GOOD_FOR)).unwrap_or(now);
+        locked(&self.queues).insert(catalog_id, Counted { rows, good_until });
     }
 }
 

@@ -38,6 +38,22 @@ fn every_variable_that_they_set_exists() {
     }
 }
 
+/// Wherever it runs, arithmetic that does not fit ends a task instead of going on with a wrong number.
+#[test]
+fn release_builds_check_overflow() {
+    let manifest: toml::Table = text("Cargo.toml").parse().expect("TOML");
+    let release = manifest.get("profile").and_then(|profiles| profiles.get("release"));
+    let checks = release.and_then(|release| release.get("overflow-checks"));
+    assert_eq!(checks.and_then(toml::Value::as_bool), Some(true));
+}
+
+/// Without it, whoever reloads the unit is told that it cannot be, and sends the signal by hand.
+#[test]
+fn the_unit_is_reloaded_by_the_signal_that_the_daemon_heeds() {
+    let unit = text("deploy/systemd/tailrace.service");
+    assert_eq!(value(&unit, "ExecReload="), "/bin/kill -HUP $MAINPID");
+}
+
 #[test]
 fn supervisors_wait_longer_than_the_grace() {
     let unit = text("deploy/systemd/tailrace.service");

@@ -80,6 +80,15 @@ fn values_of_files_are_refused_in_the_same_words() {
     assert!(!message.contains("hunter2"), "{message}");
 }
 
+/// A queue of many millions is what a retention of days makes of a busy lake.
+#[test]
+fn the_ceiling_of_the_removal_queue_may_be_a_hundred_million() {
+    let ceiling = |number| ("TAILRACE__SWEEP__REMOVAL_QUEUE_CEILING", number);
+    let config = with(&[ceiling("100000000")]).expect("in the range");
+    assert_eq!(config.sweep.removal_queue_ceiling.map(Count::get), Some(100_000_000));
+    assert!(refusal(&[ceiling("100000001")]).ends_with("a whole number from 1 to 100000000"));
+}
+
 #[test]
 fn unknown_variables_are_errors() {
     assert_eq!(

@@ -150,8 +150,25 @@ fn no_text_with_a_nul_can_be_stored() {
     assert_eq!(said(vec![field(0, "identity", None)], nul.clone()), expected);
     let literal = PartitionItem { literal: true, ..nul };
     assert_eq!(said(vec![field(0, "identity", None)], literal), expected);
-    assert_eq!(check_note(Some("me"), None), Ok(()));
-    assert!(check_note(Some("m\0e"), None).is_err() && check_note(None, Some("\0")).is_err());
+    assert_eq!(check_note("me", None), Ok(()));
+    assert!(check_note("m\0e", None).is_err() && check_note("me", Some("\0")).is_err());
+}
+
+#[test]
+fn author_and_message_are_as_long_as_may_be_in_bytes() {
+    // Two bytes each.
+    let (author, message) = ("é".repeat(512), "é".repeat(4096));
+    assert_eq!(check_note(&author, Some(&message)), Ok(()));
+    for (author, message, says) in [
+        (format!("{author}a"), "", "author has 1025 bytes, and at most 1024 are allowed"),
+        (
+            "me".to_owned(),
+            &*format!("{message}a"),
+            "message has 8193 bytes, and at most 8192 are allowed",
+        ),
+    ] {
+        assert_eq!(check_note(&author, Some(message)), Err(Problem::Validation(says.to_owned())));
+    }
 }
 
 #[test]

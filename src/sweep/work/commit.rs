@@ -157,8 +157,15 @@ impl Work<'_> {
             return Ok(Some(self.end(Ended::Stopped, Outcome::Partial, None)));
         }
         let Some(ceiling) = context.settings.removal_queue_ceiling else { return Ok(None) };
-        let at_most = ceiling.saturating_add(1);
-        let queue = undrained(session.connection(), catalog_id, at_most).await?;
+        let queue = match context.pacing.queue(catalog_id) {
+            Some(queue) => queue,
+            None => {
+                let (began, at_most) = (context.pacing.now(), ceiling.saturating_add(1));
+                let queue = undrained(session.connection(), catalog_id, at_most).await?;
+                context.pacing.counted(catalog_id, queue, began);
+                queue
+            }
+        };
         Ok((queue > ceiling).then(|| {
             self.tell_held_back(queue, ceiling);
             let error = format!(

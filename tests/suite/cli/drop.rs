@@ -116,6 +116,37 @@ async fn what_is_wrong_is_said_and_nothing_goes() -> Result<()> {
     Ok(())
 }
 
+/// Names and sentences that are recorded have a limit, wherever they come in.
+#[tokio::test]
+async fn a_name_or_a_reason_that_is_too_long_is_a_usage_error() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let table = teams(&database).await?;
+    let drop = ["drop", "lake", "events.raw", "--yes", "--partition", r#"["1","20713"]"#];
+    let set = ["policy", "set", "lake", "events.raw", "--field", "at", "--keep", "7d"];
+    let accept = ["clock", "accept", "lake", "--yes"];
+    let trust = ["spec", "trust", "lake", "events.raw", "1", "--yes"];
+    let (name, sentence) = ("a".repeat(1025), "a".repeat(8193));
+    for (command, option, text) in [
+        (&drop[..], "--author", &name),
+        (&drop, "--message", &sentence),
+        (&set, "--by", &name),
+        (&accept, "--by", &name),
+        (&accept, "--reason", &sentence),
+        (&trust, "--by", &name),
+        (&trust, "--reason", &sentence),
+    ] {
+        let ran = database.ran(&[command, &[option, text.as_str()]].concat()).await?;
+        let says = format!("has {} bytes, and at most {} are allowed", text.len(), text.len() - 1);
+        assert_eq!((ran.code, ran.err.contains(&says)), (2, true), "{command:?} {option}: {ran:?}");
+    }
+    assert_eq!(table.live_files().await?.len(), 4);
+    let (author, message) = (&name[1..], &sentence[1..]);
+    let ran =
+        database.ran(&[&drop[..], &["--author", author, "--message", message]].concat()).await?;
+    assert_eq!(ran.code, 0, "{ran:?}");
+    Ok(())
+}
+
 /// A fenced policy's drops carry the server's pair.
 #[tokio::test]
 async fn a_fenced_policy_tells_consumers_to_reconcile() -> Result<()> {

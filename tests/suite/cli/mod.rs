@@ -5,6 +5,7 @@ mod drop;
 mod exit_codes;
 mod instants;
 mod json;
+mod passfile;
 mod spec;
 mod streams;
 mod unmatched;

@@ -44,6 +44,15 @@ async fn how_long_snapshots_stay() -> Result<()> {
             Some(_) => &[],
         };
         assert_eq!(said.statements("retention"), statements);
+        // One advice, which the documentation has too, and no number to paste.
+        let advice = "for an append-only table it need only cover the longest read, and it is also how \
+                      long a drop can be repaired: the longer of the two";
+        let to_do = text(&said.whole("retention")[0]["to_do"]);
+        assert_eq!(to_do.contains(advice), level != "ok", "{to_do}");
+        assert!(!to_do.contains(|letter: char| letter.is_ascii_digit()), "{to_do}");
+        let operations = include_str!("../../../docs/operations.md");
+        let words = operations.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words.matches(advice).count(), 1);
         // A number has to be put in: as it is printed it sets nothing.
         for statement in statements {
             assert!(database.sql(statement).await.is_err(), "{statement}");

@@ -2,9 +2,9 @@
 //! are, in `tailrace::explicit::validate`.
 
 use anyhow::Result;
-use tailrace::explicit::call::{DropBody, PartitionItem, TableRef};
+use tailrace::explicit::call::{DropBody, PartitionItem, TableRef, TruncateBody};
 use tailrace::explicit::problem::Problem;
-use tailrace::explicit::{Bounds, drop_partitions};
+use tailrace::explicit::{Bounds, drop_partitions, truncate};
 use tailrace_kit::lake::{Field, NewFile};
 
 use crate::support::program::settings;
@@ -118,6 +118,46 @@ async fn ten_thousand_tuples_at_once_go_in_one_snapshot() -> Result<()> {
     assert!(replayed.replayed);
     assert_eq!(super::first(replayed), answer);
     ledger::agrees(&scene.catalog).await
+}
+
+/// Every reader of the catalog's snapshots gets them whole. A request that was answered is still answered
+/// from its receipt.
+#[tokio::test]
+async fn author_and_message_have_a_limit_in_bytes() -> Result<()> {
+    let scene = Scene::of(&[Field::identity("kind")]).await?;
+    scene.table.append(vec![NewFile::of(["a"])]).await?;
+    let author = |length: usize| Some("é".repeat(length / 2) + &"a".repeat(length % 2));
+    let mut session = scene.session().await?;
+    for (given_author, given_message, says) in [
+        (author(1025), None, "author has 1025 bytes, and at most 1024 are allowed"),
+        (None, author(8193), "message has 8193 bytes, and at most 8192 are allowed"),
+    ] {
+        for dry_run in [false, true] {
+            let (author, message) = (given_author.clone(), given_message.clone());
+            let refused =
+                scene.refused(&DropBody { author, message, dry_run, ..days(["a"]) }).await?;
+            assert_eq!((refused.status(), refused), (422, invalid(says)));
+        }
+        let body = TruncateBody {
+            author: given_author,
+            message: given_message,
+            ..TruncateBody::default()
+        };
+        let uuid = Some(scene.table.table_uuid);
+        let refused = truncate(&mut session, &raw(), uuid, &body, "me", &patient()).await;
+        assert_eq!(refused, Err(invalid(says)));
+    }
+    // The caller's name stands in the author's place.
+    let long = "a".repeat(1025);
+    let refused = drop_partitions(&mut session, &raw(), &days(["a"]), &long, &patient()).await;
+    let says = "author has 1025 bytes, and at most 1024 are allowed";
+    assert_eq!(refused, Err(invalid(says)));
+
+    let full = DropBody { author: author(1024), message: author(8192), ..days(["a"]) };
+    assert_eq!(scene.done(&full).await?.files_ended, 1);
+    let longer = DropBody { author: author(1025), ..full };
+    assert!(scene.done(&longer).await?.replayed);
+    Ok(())
 }
 
 /// What Postgres cannot store is nobody's partition, note or table, and no failure of ours.

@@ -97,6 +97,20 @@ async fn each_error_is_hoglakes_as_bytes() -> Result<()> {
         ),
         (
             "POST",
+            drop.clone(),
+            body(&format!(r#", "author": "{}""#, "a".repeat(1025))),
+            422,
+            r#"{"detail":"author has 1025 bytes, and at most 1024 are allowed","error":"validation"}"#,
+        ),
+        (
+            "POST",
+            drop.clone(),
+            body(&format!(r#", "message": "{}""#, "a".repeat(8193))),
+            422,
+            r#"{"detail":"message has 8193 bytes, and at most 8192 are allowed","error":"validation"}"#,
+        ),
+        (
+            "POST",
             format!("{drop}?dry_run=true"),
             body(""),
             400,
@@ -219,6 +233,22 @@ async fn without_tokens_pages_of_browsers_are_not_served() -> Result<()> {
     let host =
         r#"{"detail":"without tokens, the host is an address or localhost","error":"forbidden"}"#;
     assert_eq!(super::client::Answer::read(stream).await?.told(), (403, host));
+    Ok(())
+}
+
+/// The first of two would be checked, and a proxy may have gone by the second.
+#[tokio::test]
+async fn two_hosts_are_refused_whatever_is_asked() -> Result<()> {
+    let scene = Scene::new().await?;
+    let refused = r#"{"detail":"the request has more than one Host header","error":"bad_request"}"#;
+    for second in ["rebound.example", "localhost", ""] {
+        let twice = scene.client.with("Host", second);
+        for (method, path) in [("GET", "/metrics"), ("GET", "/livez"), ("GET", "/nowhere")] {
+            assert_eq!(twice.send(method, path, b"").await?.told(), (400, refused), "{path}");
+        }
+        let truncate = format!("{TABLE}/truncate");
+        assert_eq!(twice.send("POST", &truncate, b"").await?.told(), (400, refused));
+    }
     Ok(())
 }
 

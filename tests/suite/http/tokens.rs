@@ -1,6 +1,8 @@
 //! Who may.
 
-use std::path::PathBuf;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
@@ -13,6 +15,16 @@ pub fn line(name: &str, role: &str, token: &str) -> String {
     format!("{name} {role} {digest}\n")
 }
 
+/// Writes a file of tokens that nobody else may write, whatever the umask.
+pub fn write(file: &Path, text: &str) -> Result<()> {
+    std::fs::write(file, text)?;
+    set_mode(file, 0o600)
+}
+
+fn set_mode(path: &Path, mode: u32) -> Result<()> {
+    Ok(std::fs::set_permissions(path, Permissions::from_mode(mode))?)
+}
+
 /// A file with the tokens `look` and `act`.
 fn file() -> Result<(tempfile::TempDir, PathBuf)> {
     let folder = tempfile::tempdir()?;
@@ -22,7 +34,7 @@ fn file() -> Result<(tempfile::TempDir, PathBuf)> {
         line("dashboard", "reader", "look"),
         line("etl", "operator", "act")
     );
-    std::fs::write(&file, text)?;
+    write(&file, &text)?;
     Ok((folder, file))
 }
 
@@ -156,12 +168,54 @@ async fn tokens_are_read_anew_on_a_hangup_and_stay_where_the_file_is_wrong() -> 
     Ok(())
 }
 
+/// Who may write the file may drop data: at the start it is refused, and later not read.
+#[tokio::test]
+async fn a_file_that_others_may_write_is_refused_with_the_reason() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let (folder, file) = file()?;
+    let (shown, within) = (file.display().to_string(), folder.path().display());
+    let group = format!(
+        "http.tokens_file {shown} says who may drop data, and its group may write it (mode 0660): \
+         chmod go-w it"
+    );
+    let replaced = format!(
+        "http.tokens_file {shown} says who may drop data, and everybody may write in its folder \
+         {within} (mode 0757), and so put another file in its place: chmod go-w that folder, or move the \
+         file"
+    );
+    for (of_file, of_folder, says) in [(0o660, 0o700, &group), (0o600, 0o757, &replaced)] {
+        set_mode(&file, of_file)?;
+        set_mode(folder.path(), of_folder)?;
+        let env = [("TAILRACE__HTTP__TOKENS_FILE", &*shown)];
+        let ended = database.start(&["run"], &env)?.end().await?;
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert_eq!(ended.log, [serde_json::Value::String(format!("tailrace: {says}"))]);
+    }
+
+    let (mut scene, _folder, file) = guarded().await?;
+    let status = async |token: &str| -> Result<u16> {
+        Ok(scene.client.token(token).get("/metrics").await?.status)
+    };
+    write(&file, &line("dashboard", "reader", "new"))?;
+    set_mode(&file, 0o602)?;
+    scene.daemon.signal("HUP").await?;
+    let told = scene.daemon.told("tokens_refused").await?;
+    let error = told["error"].as_str().context("a text")?;
+    assert!(error.ends_with("everybody may write it (mode 0602): chmod go-w it"), "{error}");
+    assert_eq!((status("look").await?, status("new").await?), (200, 401));
+    set_mode(&file, 0o640)?;
+    scene.daemon.signal("HUP").await?;
+    scene.daemon.event("tokens_reloaded", 1).await?;
+    assert_eq!((status("look").await?, status("new").await?), (401, 200));
+    Ok(())
+}
+
 #[tokio::test]
 async fn what_others_can_reach_needs_tokens_or_does_not_start() -> Result<()> {
     let database = TestDatabase::new().await?;
     let folder = tempfile::tempdir()?;
     let empty = folder.path().join("empty");
-    std::fs::write(&empty, "# nobody\n")?;
+    write(&empty, "# nobody\n")?;
     let (empty, nowhere) =
         (empty.display().to_string(), folder.path().join("nowhere").display().to_string());
     for (bind, file, says) in [

@@ -1,4 +1,4 @@
-//! The grants of the README are those of the program's own list.
+//! The README: its grants are those of the program's own list, and its first policy drops nothing.
 
 use std::collections::BTreeSet;
 
@@ -59,5 +59,21 @@ fn the_grants_for_claims_are_one_statement_a_table() {
     for statement in statements {
         let (_, objects) = statement.split_once(" on ").expect("an object");
         assert!(!objects.contains(',') && objects.ends_with(" to tailrace;"), "{statement}");
+    }
+}
+
+/// Whoever copies the first lines loses nothing: data goes when somebody has said so.
+#[test]
+fn each_first_policy_observes() {
+    let readme = include_str!("../../../README.md");
+    let of_block = |block: &str| -> Vec<String> {
+        let lines = block.lines().filter(|line| line.starts_with("tailrace policy set "));
+        lines.map(str::to_owned).collect()
+    };
+    let blocks: Vec<_> = readme.split("```sh").skip(1).map(of_block).collect();
+    let setting: Vec<_> = blocks.iter().filter(|lines| !lines.is_empty()).collect();
+    assert_eq!(setting.len(), 2, "{setting:?}");
+    for lines in setting {
+        assert!(lines[0].contains("--mode observe"), "{}", lines[0]);
     }
 }

@@ -1,5 +1,7 @@
 //! The ceiling of the server's removal queue.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use tailrace::catalog::connect::close;
 use tailrace::catalog::removals::undrained;
@@ -70,6 +72,30 @@ async fn the_log_says_how_long_the_queue_is_at_least() -> Result<()> {
     assert_eq!(told.len(), 1, "{}", ran.err);
     assert_eq!((&told[0]["queue_at_least"], &told[0]["ceiling"]), (&4.into(), &3.into()));
     assert_eq!(told[0]["table"], "raw");
+    Ok(())
+}
+
+/// Each commit asks for the count, and a long queue takes long to count.
+#[tokio::test]
+async fn a_count_is_good_for_twenty_times_as_long_as_it_took() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let lake = database.catalog("lake").await?;
+    governed(&database, &lake, "raw", [9]).await?;
+    let settings = Settings { removal_queue_ceiling: Some(3), ..one_by_one() };
+    let timer = TestTimer::new();
+    let pacing = pacing(&timer);
+    let began = pacing.now();
+    timer.advance(Duration::from_secs(1));
+    pacing.counted(lake.catalog_id, 4, began);
+    assert_eq!((pacing.queue(lake.catalog_id), pacing.queue(-1)), (Some(4), None));
+    timer.advance(Duration::from_millis(19_999));
+    assert_eq!(pacing.queue(lake.catalog_id), Some(4));
+    let held = database.sweep_paced(&settings, &pacing, &|_| {}).await?;
+    assert_eq!(outcomes(&held), [("raw", Outcome::HeldBack)]);
+    timer.advance(Duration::from_millis(1));
+    assert_eq!(pacing.queue(lake.catalog_id), None);
+    let counted = database.sweep_paced(&settings, &pacing, &|_| {}).await?;
+    assert_eq!(outcomes(&counted), [("raw", Outcome::Dropped)]);
     Ok(())
 }
 

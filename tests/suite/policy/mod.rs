@@ -3,6 +3,7 @@
 mod binding;
 mod commands;
 mod incarnations;
+mod modes;
 mod orphaned;
 mod properties;
 mod refusals;

@@ -71,8 +71,10 @@ async fn each_change_of_the_property_is_a_new_revision() -> Result<()> {
         (r#"{"field": "at", "keep": "8d"}"#, "8d", "enforce"),
         (r#"{"field": "at", "keep": "8d", "mode": "observe"}"#, "8d", "observe"),
         (r#"{"field": "at", "keep": "8d", "mode": "paused"}"#, "8d", "paused"),
-        (r#"{"keep": "8d",  "field": "at"}"#, "8d", "enforce"),
-        (r#"{"field": "day(at)", "keep": "1w 1d"}"#, "1w 1d", "enforce"),
+        // A mode that is left out stays as it is.
+        (r#"{"keep": "8d",  "field": "at"}"#, "8d", "paused"),
+        (r#"{"field": "day(at)", "keep": "1w 1d"}"#, "1w 1d", "paused"),
+        (r#"{"field": "day(at)", "keep": "1w 1d", "mode": "enforce"}"#, "1w 1d", "enforce"),
     ] {
         table.set_property(PROPERTY, Some(text)).await?;
         database.sweep().await?;
@@ -194,8 +196,11 @@ async fn a_mirror_whose_text_went_bad_is_kept_and_not_followed() -> Result<()> {
     assert_eq!(mirror(&database).await?, noted);
     // And it comes back with the good text.
     table.set_property(PROPERTY, Some(r#"{"field": "at", "keep": "7d"}"#)).await?;
-    assert_eq!(database.sweep_one().await?.outcome, Outcome::Dropped);
+    assert_eq!(database.sweep_one().await?.outcome, Outcome::Paused, "the mode of before");
     assert_eq!(mirror(&database).await?[0]["problem"], json!(null));
+    let armed = r#"{"field": "at", "keep": "7d", "mode": "enforce"}"#;
+    table.set_property(PROPERTY, Some(armed)).await?;
+    assert_eq!(database.sweep_one().await?.outcome, Outcome::Dropped);
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::http::address;
 use crate::http::client::Client;
-use crate::http::tokens::line;
+use crate::http::tokens::{line, write};
 use crate::support::TestDatabase;
 use crate::support::gate::Gate;
 use crate::support::process::Running;
@@ -106,7 +106,7 @@ impl Scene {
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("tokens");
         let who = line("etl", "operator", "act") + &line("dashboard", "reader", "look");
-        std::fs::write(&file, who)?;
+        write(&file, &who)?;
         let env = [
             ("TAILRACE__SCHEDULE__EVERY", "1d"),
             ("TAILRACE__DROP__LOCK_TIMEOUT", "2s"),

@@ -1,5 +1,7 @@
 //! `tailrace run` as a process: its first pass, its signals, its heartbeat.
 
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -221,6 +223,47 @@ async fn the_heartbeat_of_a_killed_daemon_gets_old() -> Result<()> {
     std::fs::write(home.health_file(), report.to_string())?;
     let health = home.health().await?;
     assert_eq!(health.code, Some(1), "{health:?}");
+    Ok(())
+}
+
+/// Where nothing is configured, it is in a folder that no other user can write in, among those for
+/// temporary files, where another user may have taken that folder's name.
+#[tokio::test]
+async fn the_usual_heartbeat_is_in_a_folder_of_this_user_alone() -> Result<()> {
+    let scene = Scene::new(&[0]).await?;
+    let shared = tempfile::tempdir()?;
+    std::fs::set_permissions(shared.path(), Permissions::from_mode(0o1777))?;
+    let name = shared.path().to_string_lossy().into_owned();
+    let env = [("TMPDIR", name.as_str())];
+    let mut run = scene.database.start(&["run"], &env)?;
+    run.event("pass_finished", 1).await?;
+    let folder = shared.path().join(format!("tailrace-{}", shared.path().metadata()?.uid()));
+    assert_eq!(folder.metadata()?.mode() & 0o7777, 0o700);
+    let alive = scene.database.start(&["health"], &env)?.end().await?;
+    assert_eq!(alive.code, Some(0), "{alive:?}");
+    assert!(folder.join("health.json").exists());
+    run.signal("TERM").await?;
+    assert_eq!(run.end().await?.code, Some(0));
+
+    let elsewhere = tempfile::tempdir()?;
+    std::fs::remove_dir(&folder)?;
+    std::os::unix::fs::symlink(elsewhere.path(), &folder)?;
+    let mut run = scene.database.start(&["run"], &env)?;
+    let told = run.told("health_unwritable").await?;
+    let says = format!(
+        "its folder {} is not a folder; set health.file to one in another folder",
+        folder.display()
+    );
+    assert_eq!(told["error"], says);
+    std::fs::write(
+        elsewhere.path().join("health.json"),
+        json!({"pid": 1, "written_at": chrono::Utc::now(), "state": "idle", "last_pass_at": null,
+               "last_pass_ok": null})
+        .to_string(),
+    )?;
+    let dead = scene.database.start(&["health"], &env)?.end().await?;
+    assert_eq!(dead.code, Some(1), "{dead:?}");
+    assert!(dead.log[0].to_string().contains(&says), "{dead:?}");
     Ok(())
 }
 

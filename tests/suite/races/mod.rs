@@ -6,6 +6,7 @@ mod cut_off;
 mod daemon;
 mod daemon_database;
 mod gone;
+mod hangups;
 mod hydrator;
 mod interrupted;
 mod isolation;

@@ -91,9 +91,10 @@ impl TestDatabase {
             revision: 0,
             property_text: None,
         };
-        let revision = store::put(&mut session, &live.identity, &policy, "tester").await?;
+        let put = store::put(&mut session, &live.identity, "tester", |_| Ok(policy)).await?;
         close(session).await;
-        Ok(revision)
+        let (_, policy) = put.map_err(anyhow::Error::msg)?;
+        Ok(policy.revision)
     }
 
     /// The table as our own code sees it.

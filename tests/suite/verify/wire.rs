@@ -70,7 +70,7 @@ async fn the_grace_and_the_budget_are_settings() -> Result<()> {
 async fn a_reader_may_ask_over_http() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("tokens");
-    std::fs::write(&file, http::tokens::line("dashboard", "reader", "look"))?;
+    http::tokens::write(&file, &http::tokens::line("dashboard", "reader", "look"))?;
     let shown = file.display().to_string();
     let scene = http::Scene::with(&[("TAILRACE__HTTP__TOKENS_FILE", &shown)]).await?;
     let reader = scene.client.token("look");

@@ -17,7 +17,7 @@ use super::lake::{ENV, Lake};
 use super::told::Told;
 use crate::http::address;
 use crate::http::client::{Answer, Client};
-use crate::http::tokens::line;
+use crate::http::tokens::{line, write};
 use crate::support::process::Running;
 
 const TABLE: &str = "/catalogs/lake/namespaces/events/tables/raw";
@@ -103,7 +103,7 @@ fn template(path: &str) -> String {
 async fn routes_answer_with_these_statuses_and_fields() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let tokens = folder.path().join("tokens");
-    std::fs::write(&tokens, line("etl", "operator", "act") + &line("eyes", "reader", "look"))?;
+    write(&tokens, &(line("etl", "operator", "act") + &line("eyes", "reader", "look")))?;
     let mut daemon = Daemon::new(&tokens).await?;
     probes(&mut daemon).await?;
     requests::policies(&mut daemon).await?;
