@@ -2,14 +2,14 @@
 
 mod partitions;
 
-use std::io::{BufRead, IsTerminal, Read, Write};
+use std::io::{BufRead, IsTerminal, Read};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use uuid::Uuid;
 
 use super::text::{bytes, columns, count, counted};
-use super::{DONE, FAILED, Output, TableName, USAGE, database, policy, table_name};
+use super::{DONE, FAILED, Output, TableName, USAGE, database, out, policy, table_name};
 use crate::catalog::connect::close;
 use crate::catalog::session::Session;
 use crate::catalog::shape::table_shape;
@@ -120,14 +120,7 @@ async fn drop_or_ask(
         }
     }
     let answer = drop_partitions(connection, &target, &body, &author, &bounds).await?;
-    let mut out = std::io::stdout().lock();
-    match args.output {
-        Output::Json => {
-            serde_json::to_writer(&mut out, &answer).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-        }
-        Output::Text => write!(out, "{}", text(&answer, headline(&answer, args.dry_run)))?,
-    }
+    out::show(args.output, &answer, |answer| text(answer, headline(answer, args.dry_run)))?;
     if answer.undone {
         say(
             "tailrace: the catalog was restored to a time before this drop, and its data may be live \

@@ -7,6 +7,7 @@ mod doctor;
 mod drop;
 mod health;
 mod migrate;
+mod out;
 mod plan;
 mod policy;
 mod progress;
@@ -33,7 +34,7 @@ use crate::config::{Config, LoadOptions};
 use crate::policy::field::FieldError;
 use crate::policy::keep::KeepError;
 use crate::sweep::Scope;
-use crate::telemetry::{self, say};
+use crate::telemetry::{self, line, say};
 
 /// The work is done.
 const DONE: u8 = 0;
@@ -199,7 +200,7 @@ fn finish(result: anyhow::Result<u8>) -> ExitCode {
         // A reader that has seen enough (`| head`) is no failure.
         Err(error) if is_broken_pipe(&error) => ExitCode::from(DONE),
         Err(error) => {
-            say(&format!("tailrace: {}\n", in_words(&error)));
+            say(&format!("tailrace: {}\n", line(&in_words(&error))));
             ExitCode::from(if is_usage(&error) { USAGE } else { FAILED })
         }
     }

@@ -1,6 +1,9 @@
 //! Numbers and tables for people.
 
+use std::borrow::Cow;
 use std::fmt::Write;
+
+use crate::telemetry::line;
 
 /// A count with thousands apart: `1 234 567`.
 pub fn count(number: i64) -> String {
@@ -36,8 +39,11 @@ pub fn bytes(number: i64) -> String {
     if unit == "B" { format!("{number} B") } else { format!("{value:.1} {unit}") }
 }
 
-/// Rows in columns as wide as their widest cell; columns named in `right` are aligned there.
+/// Rows in columns as wide as their widest cell; columns named in `right` are aligned there. A cell may hold
+/// anything: each row is one line.
 pub fn columns(rows: &[Vec<String>], right: &[usize], indent: &str) -> String {
+    let of_lines = |row: &Vec<String>| row.iter().map(|cell| line(cell)).map(Cow::into_owned).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(of_lines).collect();
     let width = |column: usize| {
         rows.iter()
             .filter_map(|row| row.get(column))
@@ -46,7 +52,7 @@ pub fn columns(rows: &[Vec<String>], right: &[usize], indent: &str) -> String {
             .unwrap_or(0)
     };
     let mut text = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = indent.to_owned();
         for (column, cell) in row.iter().enumerate() {
             let gap = width(column) - cell.chars().count();
@@ -82,5 +88,7 @@ mod tests {
     fn columns_line_up() {
         let rows = [vec!["a".to_owned(), "10".to_owned()], vec!["bcd".to_owned(), "9".to_owned()]];
         assert_eq!(columns(&rows, &[1], "  "), "  a    10\n  bcd   9\n");
+        let rows = [vec!["a\nb".to_owned(), "c".to_owned()], vec!["d".to_owned(), "\u{9b}".to_owned()]];
+        assert_eq!(columns(&rows, &[], ""), "a\\nb  c\nd     \\u009b\n");
     }
 }

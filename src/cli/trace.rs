@@ -1,16 +1,15 @@
 //! `tailrace trace`
 
-use std::io::Write;
-
 use anyhow::ensure;
 
 use super::text::{bytes, columns, count, counted};
-use super::{DONE, Output, TableName, database, table_name};
+use super::{DONE, Output, TableName, database, out, table_name};
 use crate::catalog::connect::close;
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, catalogs};
 use crate::config::Config;
 use crate::instant::UtcInstant;
+use crate::telemetry;
 use crate::trace::state::{Hold, Stage};
 use crate::trace::{Asked, DropTrace, MOST, TraceReport, trace};
 use crate::window::shortened;
@@ -52,18 +51,9 @@ async fn tell(connection: &mut Session, args: &TraceArgs) -> anyhow::Result<()> 
     for catalog in &found {
         reports.push(drops_of(connection, catalog, args).await?);
     }
-    let mut out = std::io::stdout().lock();
-    match args.output {
-        Output::Json => {
-            serde_json::to_writer(&mut out, &reports).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-        }
-        Output::Text => {
-            let texts: Vec<String> = reports.iter().map(text).collect();
-            write!(out, "{}", texts.join("\n"))?;
-        }
-    }
-    Ok(())
+    let words =
+        |reports: &Vec<TraceReport>| reports.iter().map(text).collect::<Vec<_>>().join("\n");
+    Ok(out::show(args.output, &reports, words)?)
 }
 
 /// The drops that are asked for, page by page.
@@ -91,7 +81,7 @@ pub fn text(report: &TraceReport) -> String {
     };
     let mut text = format!(
         "{} as of {}: floor {}, head {}, {retention}, {} queued\n",
-        report.catalog,
+        telemetry::line(&report.catalog),
         report.as_of,
         report.floor,
         report.head,

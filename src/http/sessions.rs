@@ -1,6 +1,9 @@
 //! The database sessions of requests: a bounded number, each opened for one request and closed
 //! after it. None is handed on, so none can be handed on inside a transaction, with a setting
 //! that somebody left, or with a password that was rotated since.
+//!
+//! Whoever only looks has fewer of them than there are, so that no number of readers keeps an
+//! operator from dropping something or from stopping a policy.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -19,7 +22,18 @@ pub type OpenDatabase = Arc<dyn Fn() -> anyhow::Result<Database> + Send + Sync>;
 pub struct Sessions {
     database: OpenDatabase,
     permits: Arc<Semaphore>,
+    /// How many of them may be had to look.
+    looking: Arc<Semaphore>,
     patience: Duration,
+}
+
+/// What a session is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// To read, whoever asks.
+    Look,
+    /// To change something, or to start what does.
+    Change,
 }
 
 /// A session of one request. It counts until it is closed or dropped.
@@ -27,12 +41,20 @@ pub struct RequestSession {
     /// The session.
     pub connection: Session,
     _permit: OwnedSemaphorePermit,
+    _looking: Option<OwnedSemaphorePermit>,
 }
 
 impl Sessions {
-    /// At most so many at once; who has to wait for one is patient for so long.
-    pub fn new(database: OpenDatabase, at_once: usize, patience: Duration) -> Self {
-        Sessions { database, permits: Arc::new(Semaphore::new(at_once)), patience }
+    /// At most so many at once, of them at most `looking` to look; who has to wait for one is patient
+    /// for so long.
+    pub fn new(
+        database: OpenDatabase,
+        at_once: usize,
+        looking: usize,
+        patience: Duration,
+    ) -> Self {
+        let (permits, looking) = (Semaphore::new(at_once), Semaphore::new(looking));
+        Sessions { database, permits: Arc::new(permits), looking: Arc::new(looking), patience }
     }
 
     /// Opens a session, once one may be opened.
@@ -41,13 +63,22 @@ impl Sessions {
     /// [`Failure::Unavailable`] where none may be opened in time, or the database is away;
     /// [`Problem::Unfit`](crate::explicit::problem::Problem::Unfit) where our schema in it is not
     /// the one that this program works with.
-    pub async fn open(&self) -> Result<RequestSession, Failure> {
-        let permit = tokio::time::timeout(self.patience, self.permits.clone().acquire_owned());
-        let Ok(Ok(permit)) = permit.await else { return Err(Failure::Unavailable) };
+    pub async fn open(&self, to: Use) -> Result<RequestSession, Failure> {
+        let permits = async {
+            // First this one: whoever waits for it must hold none that others could use.
+            let looking = match to {
+                Use::Look => Some(self.looking.clone().acquire_owned().await.ok()?),
+                Use::Change => None,
+            };
+            Some((self.permits.clone().acquire_owned().await.ok()?, looking))
+        };
+        let Ok(Some((permit, looking))) = tokio::time::timeout(self.patience, permits).await else {
+            return Err(Failure::Unavailable);
+        };
         let database = (self.database)().map_err(|error| Failure::of_configuration(&error))?;
         let opened = database.session().await;
         let connection = opened.map_err(|error| Failure::of_session(&error))?;
-        Ok(RequestSession { connection, _permit: permit })
+        Ok(RequestSession { connection, _permit: permit, _looking: looking })
     }
 }
 

@@ -58,13 +58,13 @@ impl State {
     pub fn new(config: &Config, context: Context, stop: CancellationToken) -> Arc<Self> {
         let tasks = TaskTracker::new();
         let patience = config.database.connect_timeout.get();
+        let sessions = config.http.max_sessions.get() as usize;
+        let drops = config.http.max_concurrent_drops.get() as usize;
+        // The configuration has seen to it that there are more sessions than drops.
+        let looking = sessions.saturating_sub(drops);
         Arc::new(State {
             probe: Probe::new(context.database.clone()),
-            sessions: Sessions::new(
-                context.database,
-                config.http.max_sessions.get() as usize,
-                patience,
-            ),
+            sessions: Sessions::new(context.database, sessions, looking, patience),
             passes: Passes::new(context.turn, context.pass, tasks.clone(), stop),
             metrics: context.metrics,
             tokens: context.tokens,
@@ -73,7 +73,7 @@ impl State {
             shield: shield::Settings::from_config(config),
             bounds: Bounds::from_config(config),
             body_timeout: config.http.body_timeout.get(),
-            drops: Arc::new(Semaphore::new(config.http.max_concurrent_drops.get() as usize)),
+            drops: Arc::new(Semaphore::new(drops)),
             tasks,
         })
     }

@@ -112,7 +112,8 @@ async fn drops(statistics: Statistics, planned: Planned) -> Result<()> {
 
     let read_snapshot = Some(crowd.catalog.head().await?);
     let all_of_it = TruncateBody { read_snapshot, ..TruncateBody::default() };
-    truncate(&mut session, &table("small"), None, &all_of_it, "me", &bounds).await?;
+    let uuid = Some(crowd.catalog.open_table("events", "small").await?.table_uuid);
+    truncate(&mut session, &table("small"), uuid, &all_of_it, "me", &bounds).await?;
     let guards = by("guards", &[(FEED, 0), (CHANGES, 0), (SNAPSHOT_KEY, 4)]);
     let all = [guards, by("count live", &[(LIVE, 130)]), drop_of(260)];
     assert_keeps_to("a truncate", &watch.take()?, &all);
