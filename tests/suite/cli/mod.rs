@@ -3,6 +3,7 @@
 mod connections;
 mod drop;
 mod exit_codes;
+mod hostile;
 mod json;
 mod spec;
 mod streams;
