@@ -42,3 +42,36 @@ pub fn show<T: Serialize + ?Sized>(
         Output::Text => text(&words(result)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    fn writes_in(folder: &Path, found: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(folder).expect("src can be read") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                writes_in(&path, found);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            let writes = ["stdout()", "stderr()", "print!(", "println!(", "dbg!("];
+            let text = text.replace("stderr().is_terminal()", "");
+            if writes.iter().any(|words| text.contains(words)) {
+                let root = concat!(env!("CARGO_MANIFEST_DIR"), "/src/");
+                let name = path.to_string_lossy();
+                found.insert(name.strip_prefix(root).unwrap_or(&name).to_owned());
+            }
+        }
+    }
+
+    /// What is printed goes through here or through the log: whoever does otherwise is listed.
+    #[test]
+    fn nobody_else_writes_where_a_terminal_may_be() {
+        let mut found = BTreeSet::new();
+        writes_in(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")), &mut found);
+        // `main` tells that there is no thread to write the log.
+        assert_eq!(found, ["cli/out.rs", "main.rs", "telemetry.rs"].map(str::to_owned).into());
+    }
+}

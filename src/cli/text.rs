@@ -1,6 +1,5 @@
 //! Numbers and tables for people.
 
-use std::borrow::Cow;
 use std::fmt::Write;
 
 use crate::telemetry::line;
@@ -42,8 +41,8 @@ pub fn bytes(number: i64) -> String {
 /// Rows in columns as wide as their widest cell; columns named in `right` are aligned there. A cell may hold
 /// anything: each row is one line.
 pub fn columns(rows: &[Vec<String>], right: &[usize], indent: &str) -> String {
-    let of_lines = |row: &Vec<String>| row.iter().map(|cell| line(cell)).map(Cow::into_owned).collect();
-    let rows: Vec<Vec<String>> = rows.iter().map(of_lines).collect();
+    let of_line = |row: &Vec<String>| row.iter().map(|cell| line(cell).into_owned()).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(of_line).collect();
     let width = |column: usize| {
         rows.iter()
             .filter_map(|row| row.get(column))

@@ -3,7 +3,8 @@
 //! that somebody left, or with a password that was rotated since.
 //!
 //! Whoever only looks has fewer of them than there are, so that no number of readers keeps an
-//! operator from dropping something or from stopping a policy.
+//! operator from dropping something or from stopping a policy. And only so many of them wait for one,
+//! for whoever waits has a connection, and these have a number too.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -24,7 +25,20 @@ pub struct Sessions {
     permits: Arc<Semaphore>,
     /// How many of them may be had to look.
     looking: Arc<Semaphore>,
+    /// How many may wait for one of those.
+    waiting: Semaphore,
     patience: Duration,
+}
+
+/// How many there may be of what.
+#[derive(Debug, Clone, Copy)]
+pub struct Numbers {
+    /// Sessions.
+    pub sessions: usize,
+    /// Of them, those of requests that look.
+    pub looking: usize,
+    /// Requests that wait for one of those.
+    pub waiting: usize,
 }
 
 /// What a session is for.
@@ -45,29 +59,32 @@ pub struct RequestSession {
 }
 
 impl Sessions {
-    /// At most so many at once, of them at most `looking` to look; who has to wait for one is patient
-    /// for so long.
-    pub fn new(
-        database: OpenDatabase,
-        at_once: usize,
-        looking: usize,
-        patience: Duration,
-    ) -> Self {
-        let (permits, looking) = (Semaphore::new(at_once), Semaphore::new(looking));
-        Sessions { database, permits: Arc::new(permits), looking: Arc::new(looking), patience }
+    /// At most so many at once; who has to wait for one is patient for so long.
+    pub fn new(database: OpenDatabase, most: Numbers, patience: Duration) -> Self {
+        Sessions {
+            database,
+            permits: Arc::new(Semaphore::new(most.sessions)),
+            looking: Arc::new(Semaphore::new(most.looking)),
+            waiting: Semaphore::new(most.waiting),
+            patience,
+        }
     }
 
     /// Opens a session, once one may be opened.
     ///
     /// # Errors
-    /// [`Failure::Unavailable`] where none may be opened in time, or the database is away;
+    /// [`Failure::Unavailable`] where none may be opened in time, too many wait for one, or the
+    /// database is away;
     /// [`Problem::Unfit`](crate::explicit::problem::Problem::Unfit) where our schema in it is not
     /// the one that this program works with.
     pub async fn open(&self, to: Use) -> Result<RequestSession, Failure> {
         let permits = async {
             // First this one: whoever waits for it must hold none that others could use.
             let looking = match to {
-                Use::Look => Some(self.looking.clone().acquire_owned().await.ok()?),
+                Use::Look => {
+                    let _place = self.waiting.try_acquire().ok()?;
+                    Some(self.looking.clone().acquire_owned().await.ok()?)
+                }
                 Use::Change => None,
             };
             Some((self.permits.clone().acquire_owned().await.ok()?, looking))

@@ -11,7 +11,7 @@ use tracing::Instrument;
 use super::failure::{Failure, of_join};
 use super::passes::{Passes, RunPass};
 use super::probes::Probe;
-use super::sessions::{OpenDatabase, Sessions};
+use super::sessions::{Numbers, OpenDatabase, Sessions};
 use super::tokens::Tokens;
 use crate::config::Config;
 use crate::explicit::Bounds;
@@ -60,11 +60,15 @@ impl State {
         let patience = config.database.connect_timeout.get();
         let sessions = config.http.max_sessions.get() as usize;
         let drops = config.http.max_concurrent_drops.get() as usize;
-        // The configuration has seen to it that there are more sessions than drops.
-        let looking = sessions.saturating_sub(drops);
+        let most = Numbers {
+            sessions,
+            // The configuration has seen to it that there are more sessions than drops.
+            looking: sessions.saturating_sub(drops),
+            waiting: (config.http.max_connections.get() as usize).div_ceil(4),
+        };
         Arc::new(State {
             probe: Probe::new(context.database.clone()),
-            sessions: Sessions::new(context.database, sessions, looking, patience),
+            sessions: Sessions::new(context.database, most, patience),
             passes: Passes::new(context.turn, context.pass, tasks.clone(), stop),
             metrics: context.metrics,
             tokens: context.tokens,

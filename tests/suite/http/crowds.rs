@@ -202,3 +202,34 @@ async fn who_looks_keeps_nobody_from_dropping() -> Result<()> {
     holder.close().await?;
     Ok(())
 }
+
+/// Requests in flight keep their connections: so those who look are told to come again before they have all
+/// of them, and the probes answer meanwhile.
+#[tokio::test]
+async fn waiting_readers_leave_connections_to_others() -> Result<()> {
+    let env = [
+        ("TAILRACE__HTTP__MAX_CONNECTIONS", "16"),
+        ("TAILRACE__DATABASE__CONNECT_TIMEOUT", "5m"),
+    ];
+    let scene = Scene::with(&env).await?;
+    scene.database.policy("lake", "events.raw", "at", "7d").await?;
+    let mut holder = shut(&scene).await?;
+    let (plan, client) = (scene.policy("/plan"), &scene.client);
+    let asked = join_all((0..24).map(|_| client.get(&plan)));
+    let meanwhile = async {
+        waiting(&scene, 4).await?;
+        // 4 work, 4 wait, and all others are answered.
+        probes_answer(client).await?;
+        sqlx::raw_sql("rollback").execute(&mut holder).await?;
+        anyhow::Ok(())
+    };
+    let (answers, meanwhile) = tokio::join!(asked, meanwhile);
+    meanwhile?;
+    let mut told_to_come_again = 0;
+    for answer in answers {
+        told_to_come_again += usize::from(answer?.status == 503);
+    }
+    assert!(told_to_come_again >= 16, "{told_to_come_again}");
+    holder.close().await?;
+    Ok(())
+}

@@ -16,7 +16,7 @@ use super::crowd::{Crowd, EXPIRED, KEEP, Statistics};
 use super::pins::{assert_keeps_to, by, drop_of};
 use super::watch::{Planned, Watch};
 use super::{
-    CHANGES, DATA_LOOKUP, FEED, FILE_KEY, LIVE, LOOKUP, SNAPSHOT_KEY, STATS_KEY, VALUE_KEY, WALK,
+    ALL, CHANGES, DATA_LOOKUP, FEED, FILE_KEY, LIVE, LOOKUP, SNAPSHOT_KEY, STATS_KEY, VALUE_KEY, WALK,
 };
 use crate::support::program::{days_ago, settings};
 
@@ -120,13 +120,6 @@ async fn drops(statistics: Statistics, planned: Planned) -> Result<()> {
     close(session).await;
     Ok(())
 }
-
-const ALL: [(Statistics, Planned); 4] = [
-    (Statistics::None, Planned::EachTime),
-    (Statistics::None, Planned::Once),
-    (Statistics::Gathered, Planned::EachTime),
-    (Statistics::Gathered, Planned::Once),
-];
 
 #[tokio::test]
 async fn plans_and_policies() -> Result<()> {
