@@ -76,7 +76,8 @@ pub fn text(report: &PlanReport) -> String {
 
 /// The plan of one table for people.
 pub fn table_text(table: &TablePlanReport) -> String {
-    let mut text = line(&format!("{} {}.{}", table.catalog, table.namespace, table.table)).into_owned();
+    let mut text =
+        line(&format!("{} {}.{}", table.catalog, table.namespace, table.table)).into_owned();
     let (Some(field), Some(keep), Some(mode), Some(cutoff)) =
         (&table.field, &table.keep, table.mode, table.cutoff)
     else {

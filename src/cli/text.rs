@@ -87,7 +87,8 @@ mod tests {
     fn columns_line_up() {
         let rows = [vec!["a".to_owned(), "10".to_owned()], vec!["bcd".to_owned(), "9".to_owned()]];
         assert_eq!(columns(&rows, &[1], "  "), "  a    10\n  bcd   9\n");
-        let rows = [vec!["a\nb".to_owned(), "c".to_owned()], vec!["d".to_owned(), "\u{9b}".to_owned()]];
+        let rows =
+            [vec!["a\nb".to_owned(), "c".to_owned()], vec!["d".to_owned(), "\u{9b}".to_owned()]];
         assert_eq!(columns(&rows, &[], ""), "a\\nb  c\nd     \\u009b\n");
     }
 }

@@ -11,9 +11,7 @@ use crate::config::Config;
 use crate::instant::UtcInstant;
 use crate::telemetry;
 use crate::trace::state::{Hold, Stage};
-use crate::trace::{
-    Asked, DropTrace, MOST, NamedBy, Naming, StuckObject, TraceReport, trace,
-};
+use crate::trace::{Asked, DropTrace, MOST, NamedBy, Naming, StuckObject, TraceReport, trace};
 use crate::window::shortened;
 
 /// How many drops of a catalog are shown where not all are asked for.
@@ -110,7 +108,8 @@ fn stuck_text(stuck: &[StuckObject]) -> String {
     if stuck.is_empty() {
         return String::new();
     }
-    let mut text = "  stuck in the server's queue, which skips a path that a row names:\n".to_owned();
+    let mut text =
+        "  stuck in the server's queue, which skips a path that a row names:\n".to_owned();
     let rows: Vec<Vec<String>> = stuck
         .iter()
         .map(|stuck| {

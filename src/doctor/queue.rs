@@ -29,7 +29,8 @@ pub fn of_queue(catalog: &str, undrained: i64, stuck: i64, drained: &Drained) ->
     };
     if undrained <= 0 {
         let but = if stuck > 0 { ", but what is stuck" } else { "" };
-        return Finding::ok(CHECK, format!("no object waits to be deleted{but}")).of_catalog(catalog);
+        return Finding::ok(CHECK, format!("no object waits to be deleted{but}"))
+            .of_catalog(catalog);
     }
     let measured = (drained.rows >= TELLING && drained.seconds > 0.0)
         .then(|| drained.rows as f64 / drained.seconds * 3600.0);
@@ -42,7 +43,9 @@ pub fn of_queue(catalog: &str, undrained: i64, stuck: i64, drained: &Drained) ->
     };
     let pace = match measured {
         Some(_) => format!("{per_hour:.0} an hour, as of late"),
-        None => format!("{per_hour:.0} an hour, the server's default, for none was measured of late"),
+        None => {
+            format!("{per_hour:.0} an hour, the server's default, for none was measured of late")
+        }
     };
     let what = format!(
         "{depth} to be deleted: about {} at {pace}",

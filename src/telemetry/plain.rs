@@ -81,7 +81,10 @@ mod tests {
     fn what_a_terminal_obeys_is_shown_and_not_done() {
         for (text, expected) in [
             ("", ""),
-            ("2026-09-17 ünïcode 日本 \\ \"x\" \u{200d}", "2026-09-17 ünïcode 日本 \\ \"x\" \u{200d}"),
+            (
+                "2026-09-17 ünïcode 日本 \\ \"x\" \u{200d}",
+                "2026-09-17 ünïcode 日本 \\ \"x\" \u{200d}",
+            ),
             ("a\nb\n", "a\nb\n"),
             ("\x1b[31mred\x07", "\\u001b[31mred\\u0007"),
             ("gone\rhere\tthere\x7f\0", "gone\\rhere\\tthere\\u007f\\u0000"),

@@ -12,7 +12,8 @@ use crate::support::governed::Ran;
 use crate::support::program::days_ago;
 
 /// Clears a screen, goes back to the beginning of a line, forges one, colors by C1, turns the direction.
-const HOSTILE: &str = "x\u{1b}[2J\r\nFORGED\u{9b}31m\u{202e}\u{2066}\u{7f}\u{85}\u{2028}\u{200f}\ty";
+const HOSTILE: &str =
+    "x\u{1b}[2J\r\nFORGED\u{9b}31m\u{202e}\u{2066}\u{7f}\u{85}\u{2028}\u{200f}\ty";
 
 /// The last letter of names that have to differ.
 fn hostile(last: &str) -> String {
@@ -30,7 +31,8 @@ impl Scene {
     async fn new() -> Result<Self> {
         let database = TestDatabase::new().await?;
         let catalog = database.catalog("lake").await?;
-        let raw = database.table(&catalog, "raw", &[Field::identity("kind"), Field::day("at")]).await?;
+        let raw =
+            database.table(&catalog, "raw", &[Field::identity("kind"), Field::day("at")]).await?;
         let of = |day: String| tailrace_kit::lake::NewFile::of([HOSTILE.to_owned(), day]);
         let files = vec![of(days_ago(9)), of(days_ago(8)), of(days_ago(0)), of(HOSTILE.to_owned())];
         raw.append(files).await?;

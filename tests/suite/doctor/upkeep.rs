@@ -185,7 +185,8 @@ async fn a_path_that_a_row_names_is_told_with_the_row() -> Result<()> {
     table.register_vector(ids[0], 1, None).await?;
     table.register_vector(ids[0], 2, None).await?;
     let ended = catalog.head().await?;
-    let vector = format!("(SELECT max(delete_file_id) FROM hog_delete_file WHERE end_snapshot = {ended})");
+    let vector =
+        format!("(SELECT max(delete_file_id) FROM hog_delete_file WHERE end_snapshot = {ended})");
     let queue = |path: &str| {
         format!(
             "INSERT INTO hog_file_removal (catalog_id, path, file_kind, reason, scheduled_at)
@@ -193,7 +194,8 @@ async fn a_path_that_a_row_names_is_told_with_the_row() -> Result<()> {
             catalog.catalog_id
         )
     };
-    let path_of = |file: i64| format!("(SELECT path FROM hog_data_file WHERE data_file_id = {file})");
+    let path_of =
+        |file: i64| format!("(SELECT path FROM hog_data_file WHERE data_file_id = {file})");
     let of_vector = format!("(SELECT path FROM hog_delete_file WHERE delete_file_id = {vector})");
     let path = database.text(&format!("SELECT {}", path_of(ids[1]))).await?.unwrap_or_default();
     database.sql(&queue(&path_of(ids[1]))).await?;
@@ -223,9 +225,12 @@ async fn a_path_that_a_row_names_is_told_with_the_row() -> Result<()> {
     assert_eq!(cleanup.run(200).await?.absent, 150);
     database.sql(&queue("'y'")).await?;
     let said = database.doctor().await?;
-    let [(level, both), (_, pace)] = said.of("removal_queue")[..] else { panic!("{:?}", said.findings) };
+    let [(level, both), (_, pace)] = said.of("removal_queue")[..] else {
+        panic!("{:?}", said.findings)
+    };
     let vector = database.text(&format!("SELECT {vector}::text")).await?.unwrap_or_default();
-    let of_vector = format!("attempts 1, named by vector {vector} of events.raw, ended in snapshot {ended})");
+    let of_vector =
+        format!("attempts 1, named by vector {vector} of events.raw, ended in snapshot {ended})");
     assert!(level == "warning" && both.starts_with("2 queued objects were tried"), "{both}");
     assert!(both.ends_with(&of_vector), "{both}");
     assert!(pace.starts_with("1 object waits") && pace.ends_with("an hour, as of late"), "{pace}");

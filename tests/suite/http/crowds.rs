@@ -207,10 +207,8 @@ async fn who_looks_keeps_nobody_from_dropping() -> Result<()> {
 /// of them, and the probes answer meanwhile.
 #[tokio::test]
 async fn waiting_readers_leave_connections_to_others() -> Result<()> {
-    let env = [
-        ("TAILRACE__HTTP__MAX_CONNECTIONS", "16"),
-        ("TAILRACE__DATABASE__CONNECT_TIMEOUT", "5m"),
-    ];
+    let env =
+        [("TAILRACE__HTTP__MAX_CONNECTIONS", "16"), ("TAILRACE__DATABASE__CONNECT_TIMEOUT", "5m")];
     let scene = Scene::with(&env).await?;
     scene.database.policy("lake", "events.raw", "at", "7d").await?;
     let mut holder = shut(&scene).await?;

@@ -16,7 +16,8 @@ use super::crowd::{Crowd, EXPIRED, KEEP, Statistics};
 use super::pins::{assert_keeps_to, by, drop_of};
 use super::watch::{Planned, Watch};
 use super::{
-    ALL, CHANGES, DATA_LOOKUP, FEED, FILE_KEY, LIVE, LOOKUP, SNAPSHOT_KEY, STATS_KEY, VALUE_KEY, WALK,
+    ALL, CHANGES, DATA_LOOKUP, FEED, FILE_KEY, LIVE, LOOKUP, SNAPSHOT_KEY, STATS_KEY, VALUE_KEY,
+    WALK,
 };
 use crate::support::program::{days_ago, settings};
 

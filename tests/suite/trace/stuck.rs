@@ -29,7 +29,7 @@ async fn what_the_server_skips_is_told_with_the_row_that_names_it() -> Result<()
     scene.note("2031-01-01T00:00:00Z").await?;
     let told = scene.only().await?;
     assert_eq!(told.held_by, [Hold::Queue { objects: 2, stuck: 0 }]);
-    assert_eq!(scene.report().await?.stuck, []);
+    assert!(scene.report().await?.stuck.is_empty());
 
     let cleaned = Cleanup::new(&scene.catalog).run(10).await?;
     assert_eq!((cleaned.absent, cleaned.violations), (1, 1));
@@ -62,7 +62,7 @@ async fn what_the_server_skips_is_told_with_the_row_that_names_it() -> Result<()
 
     // With the live file's end it is another's business; once no row names it, it goes.
     scene.database.sql(&format!("DELETE FROM hog_data_file WHERE data_file_id = {live}")).await?;
-    assert_eq!(scene.report().await?.stuck, [], "one try in vain is none");
+    assert!(scene.report().await?.stuck.is_empty(), "one try in vain is none");
     assert_eq!(Cleanup::new(&scene.catalog).run(10).await?.absent, 1);
     scene.note("2031-01-02T00:00:00Z").await?;
     assert_eq!(scene.only().await?.stage, Stage::Gone);
