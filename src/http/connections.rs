@@ -1,9 +1,10 @@
 //! Which connections there are, and which of them gives way to a new one where there are as many as
 //! may be: the one that has waited longest for its client.
 //!
-//! A connection waits for its client from its beginning, or from the end of an answer, until the head of
-//! a request is complete, and again while the body of that request comes. Nothing has been begun for it
-//! then, so that nothing is lost but the client's time. In between, until the last byte of the answer is
+//! A connection waits for its client from the first moment in which nothing more of it is there to be
+//! read, or from the end of an answer, until the head of a request is complete, and again while the body of
+//! that request comes. Nothing has been begun for it then, so that nothing is lost but the client's time. In
+//! between, until the last byte of the answer is
 //! with the system, a request is in flight, and its connection is never taken.
 //!
 //! Whether a connection gives way or goes on is decided under one lock: a request that begins finds out
@@ -47,6 +48,8 @@ pub struct Connection {
 /// What a connection is at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
+    /// It is new, and what its client has sent by now was not read yet.
+    New,
     /// It waits for its client, and has this number among those that do.
     Waits(u64),
     /// A request is in flight.
@@ -83,9 +86,11 @@ impl Connections {
             let (_, gives_way) = known.waiting.pop_first()?;
             gives_way.cancel();
         }
-        let gives_way = CancellationToken::new();
-        let place = Mutex::new(Place::Waits(known.waits(&gives_way)));
-        Some(Arc::new(Connection { connections: self.clone(), place, gives_way }))
+        Some(Arc::new(Connection {
+            connections: self.clone(),
+            place: Mutex::new(Place::New),
+            gives_way: CancellationToken::new(),
+        }))
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -113,13 +118,25 @@ impl Connection {
         self.begins_to_wait(&mut self.place());
     }
 
+    /// All was read that is there to be read.
+    pub fn has_read(&self) {
+        let mut place = self.place();
+        if *place == Place::New {
+            self.begins_to_wait(&mut place);
+        }
+    }
+
     /// From now on a request is in flight; false if it gave way before.
     pub fn works(&self) -> bool {
         let mut place = self.place();
-        if let Place::Waits(number) = *place {
-            let is_there = self.connections.known().waiting.remove(&number).is_some();
-            *place = if is_there { Place::Works } else { Place::GaveWay };
-        }
+        *place = match *place {
+            Place::Waits(number) => match self.connections.known().waiting.remove(&number) {
+                Some(_) => Place::Works,
+                None => Place::GaveWay,
+            },
+            Place::New => Place::Works,
+            other => other,
+        };
         *place != Place::GaveWay
     }
 
@@ -137,7 +154,7 @@ impl Connection {
     }
 
     fn begins_to_wait(&self, place: &mut Place) {
-        if matches!(place, Place::Works | Place::Answers) {
+        if matches!(place, Place::New | Place::Works | Place::Answers) {
             *place = Place::Waits(self.connections.known().waits(&self.gives_way));
             self.connections.changed.notify_one();
         }
@@ -154,7 +171,7 @@ impl Drop for Connection {
         let mut known = self.connections.known();
         let counts = match place {
             Place::Waits(number) => known.waiting.remove(&number).is_some(),
-            Place::Works | Place::Answers => true,
+            Place::New | Place::Works | Place::Answers => true,
             Place::GaveWay => false,
         };
         if counts {
@@ -219,24 +236,31 @@ mod tests {
         connection.gives_way().now_or_never().is_some()
     }
 
+    /// One whose client says nothing.
+    async fn silent(connections: &Arc<Connections>) -> Arc<Connection> {
+        let connection = connections.admit().await;
+        connection.has_read();
+        connection
+    }
+
     #[tokio::test]
     async fn the_one_that_has_waited_longest_gives_way() {
         let connections = Connections::new(3);
-        let first = connections.admit().await;
-        let second = connections.admit().await;
-        let third = connections.admit().await;
+        let first = silent(&connections).await;
+        let second = silent(&connections).await;
+        let third = silent(&connections).await;
         let flight = first.flight().expect("it is there");
-        let fourth = connections.admit().await;
+        let fourth = silent(&connections).await;
         assert_eq!([&first, &second, &third].map(|one| is_taken(one)), [false, true, false]);
         assert!(second.flight().is_none(), "nothing is begun for it any more");
 
         // An answer is in flight until it is flushed; then its connection has waited for the least time.
         drop(flight);
-        let fifth = connections.admit().await;
+        let fifth = silent(&connections).await;
         assert!(is_taken(&third) && !is_taken(&first));
         let _flight = fourth.flight().expect("it is there");
         first.flushed();
-        let sixth = connections.admit().await;
+        let sixth = silent(&connections).await;
         assert!(is_taken(&fifth) && !is_taken(&first));
         let _seventh = connections.admit().await;
         assert!(is_taken(&first) && !is_taken(&sixth));
@@ -246,6 +270,8 @@ mod tests {
     async fn where_every_one_works_a_new_one_waits() {
         let connections = Connections::new(2);
         let (first, second) = (connections.admit().await, connections.admit().await);
+        // What they have sent was not read yet.
+        assert!(connections.admit().now_or_never().is_none());
         let flights = (first.flight(), second.flight());
         assert!(connections.admit().now_or_never().is_none());
         // A body that comes is waited for.

@@ -1,4 +1,4 @@
-//! A connection whose client takes nothing of its answer is given up; and what was flushed is told.
+//! A connection whose client takes nothing of its answer is given up; and it is told what was read and flushed.
 
 use std::io;
 use std::pin::Pin;
@@ -47,7 +47,11 @@ impl AsyncRead for Stalling {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let came = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if came.is_pending() {
+            self.connection.has_read();
+        }
+        came
     }
 }
 

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use sqlx::{Connection, PgConnection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -37,6 +38,12 @@ async fn is_closed(stream: &mut TcpStream) -> Result<bool> {
     let read = tokio::time::timeout(SOON, stream.read_to_end(&mut rest)).await?;
     // Where it closed with bytes of ours unread, the system says so with a reset.
     Ok(read.map_or(true, |length| length == 0))
+}
+
+/// Whether the end of a stream has come by now.
+fn has_ended(stream: &mut TcpStream) -> bool {
+    let read = stream.read(&mut [0; 1]).now_or_never().map(|read| read.unwrap_or(0));
+    read == Some(0)
 }
 
 /// 720 clients that say nothing, stop in the middle of a head, or are idle after an answer: those that
@@ -85,9 +92,15 @@ async fn slow_bodies_give_way() -> Result<()> {
         slow.push(stream);
     }
     probes_answer(&scene.client).await?;
-    for (number, stream) in slow.iter_mut().take(600 - 512).enumerate() {
-        assert!(is_closed(stream).await?, "{number}");
-    }
+    // Which of them began to wait for its body first, nobody can say.
+    let mut closed = 0;
+    until("as many are closed as are too many", async || {
+        slow.retain_mut(|stream| !has_ended(stream));
+        closed = 600 - slow.len();
+        Ok(closed >= 600 - 512)
+    })
+    .await?;
+    assert!(closed <= 600 - 512 + 2, "two probes came: {closed}");
     assert_eq!(scene.client.get(&scene.policy("")).await?.status, 404);
     Ok(())
 }
