@@ -225,22 +225,29 @@ async fn waiting_readers_leave_connections_to_others() -> Result<()> {
     let scene = Scene::with(&env).await?;
     scene.database.policy("lake", "events.raw", "at", "7d").await?;
     let mut holder = shut(&scene).await?;
-    let (plan, client) = (scene.policy("/plan"), &scene.client);
-    let asked = join_all((0..24).map(|_| client.get(&plan)));
-    let meanwhile = async {
-        waiting(&scene, 4).await?;
-        // 4 work, 4 wait, and all others are answered.
-        probes_answer(client).await?;
-        sqlx::raw_sql("rollback").execute(&mut holder).await?;
-        anyhow::Ok(())
-    };
-    let (answers, meanwhile) = tokio::join!(asked, meanwhile);
-    meanwhile?;
-    let mut told_to_come_again = 0;
-    for answer in answers {
-        told_to_come_again += usize::from(answer?.status == 503);
+    let (client, request) = (&scene.client, scene.client.head("GET", &scene.policy("/plan"), 0));
+    let (mut open, mut told) = (Vec::new(), Vec::new());
+    for number in 1..=24 {
+        let mut stream = client.connect().await?;
+        stream.write_all(request.as_bytes()).await?;
+        open.push(stream);
+        waiting(&scene, number.min(4)).await?;
     }
-    assert!(told_to_come_again >= 16, "{told_to_come_again}");
+    // 4 work, 4 wait, and all others are answered.
+    until("16 are told to come again", async || {
+        for mut stream in std::mem::take(&mut open) {
+            let mut status = [0; 12];
+            match stream.read(&mut status).now_or_never() {
+                None => open.push(stream),
+                Some(_) => told.push(status),
+            }
+        }
+        Ok(told.len() == 16)
+    })
+    .await?;
+    assert!(told.iter().all(|status| status == b"HTTP/1.1 503"), "{told:?}");
+    probes_answer(client).await?;
+    sqlx::raw_sql("rollback").execute(&mut holder).await?;
     holder.close().await?;
     Ok(())
 }
