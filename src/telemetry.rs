@@ -1,9 +1,11 @@
 //! Log lines on stderr: JSON with every field at the top level, or pretty; times in UTC.
 //!
 //! All that this process writes on stderr goes through `lines`, so that neither a reader that is gone
-//! nor one that is stopped ends or delays any work.
+//! nor one that is stopped ends or delays any work; and none of it makes a terminal do anything but show
+//! it (`plain`).
 
 mod lines;
+mod plain;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{IsTerminal, Write, stderr};
@@ -13,13 +15,18 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
+use tracing::field::Field;
 use tracing::{Dispatch, Subscriber, dispatcher};
+use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::config::{Log, LogFormat};
 use crate::events;
 use lines::Lines;
+use plain::Escaping;
+pub use plain::{line, plain};
 
 /// The bytes of lines that wait for stderr at most: some thousand lines.
 const WAITING: usize = 4 << 20;
@@ -42,12 +49,13 @@ pub fn init(log: &Log) -> anyhow::Result<()> {
     let subscriber = subscriber(log, terminal, move || writer.clone())?;
     tracing::subscriber::set_global_default(subscriber).context("the log is already set up")?;
     let panics = lines.clone();
-    std::panic::set_hook(Box::new(move |panic| panics.push(told(panic).as_bytes())));
+    std::panic::set_hook(Box::new(move |panic| panics.push(plain(&told(panic)).as_bytes())));
     LINES.set(lines).ok().context("the log is already set up")
 }
 
-/// Writes text on stderr that is no log line. If nobody can read it, that is no failure.
+/// Writes text on stderr that is no log line, [`plain`]. If nobody can read it, that is no failure.
 pub fn say(text: &str) {
+    let text = plain(text);
     match LINES.get() {
         Some(lines) => lines.push(text.as_bytes()),
         None => drop(stderr().write_all(text.as_bytes())),
@@ -110,7 +118,7 @@ where
     let filter = EnvFilter::try_new(log.filter.as_str())
         .with_context(|| format!("log.filter = {:?} is no filter", log.filter.as_str()))?;
     // Not where in the code a line comes from: `event` says what it is, and modules are renamed.
-    let lines = fmt().with_env_filter(filter).with_writer(writer).with_target(false);
+    let lines = fmt().with_env_filter(filter).with_target(false);
     let pretty = match log.format {
         LogFormat::Pretty => true,
         LogFormat::Json => false,
@@ -119,10 +127,26 @@ where
     // https://no-color.org: any text but an empty one.
     let color = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     Ok(if pretty {
-        Box::new(lines.with_ansi(color).finish())
+        // The line as a whole cannot be escaped: it has colors.
+        let fields = debug_fn(field).delimited(" ");
+        Box::new(lines.with_writer(writer).fmt_fields(fields).with_ansi(color).finish())
     } else {
+        let lines = lines.with_writer(Escaping(writer));
         Box::new(lines.json().flatten_event(true).with_span_list(false).finish())
     })
+}
+
+/// Writes a field of a line for people, its value as one line.
+fn field(writer: &mut Writer<'_>, field: &Field, value: &dyn std::fmt::Debug) -> std::fmt::Result {
+    let value = format!("{value:?}");
+    let value = line(&value);
+    match field.name() {
+        "message" => write!(writer, "{value}"),
+        name if writer.has_ansi_escapes() => {
+            write!(writer, "\x1b[3m{name}\x1b[0m\x1b[2m=\x1b[0m{value}")
+        }
+        name => write!(writer, "{name}={value}"),
+    }
 }
 
 /// Keeps what is written.
@@ -180,8 +204,37 @@ pub mod capture {
 
 #[cfg(test)]
 mod tests {
-    use super::capture;
+    use super::{Log, LogFormat, Shared, capture, subscriber};
     use crate::events;
+
+    /// In the log of a terminal and in JSON, with colors and without.
+    #[test]
+    fn no_line_makes_a_terminal_do_anything() {
+        let hostile = "a\x1b[2J\r\nb\u{9b}31m\u{202e}\x7f";
+        let shown = "a\\u001b[2J\\r\\nb\\u009b31m\\u202e\\u007f";
+        for (format, color) in
+            [(LogFormat::Pretty, false), (LogFormat::Pretty, true), (LogFormat::Json, true)]
+        {
+            let log = Log { format, filter: "info".parse().expect("a filter") };
+            let lines = Shared::default();
+            let writer = lines.clone();
+            let subscriber = subscriber(&log, color, move || writer.clone()).expect("a subscriber");
+            tracing::subscriber::with_default(subscriber, || {
+                let span = tracing::error_span!("request", token = hostile);
+                let _entered = span.enter();
+                tracing::info!(event = events::DROP_COMMITTED, table = hostile, "Gone");
+                tracing::warn!(error = %hostile, "It says {hostile}");
+            });
+            let text = String::from_utf8(std::mem::take(&mut *lines.0.lock().expect("no panic")));
+            let text = text.expect("text");
+            assert_eq!(text.lines().count(), 2, "{text}");
+            assert!(text.contains(shown) && text.contains("drop_committed"), "{text}");
+            let plain_text = ["\x1b[0m", "\x1b[2m", "\x1b[3m", "\x1b[1m", "\x1b[32m", "\x1b[33m"]
+                .iter()
+                .fold(text.clone(), |text, color| text.replace(color, ""));
+            assert_eq!(super::plain(&plain_text), plain_text, "nothing is left but our own colors");
+        }
+    }
 
     #[test]
     fn fields_keep_their_types_at_the_top_level() {

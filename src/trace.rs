@@ -16,11 +16,12 @@ use anyhow::{Context, ensure};
 
 pub use advance::advance;
 use advance::by_table;
-pub use report::{DropTrace, TraceReport, TracedPartition};
+pub use report::{DropTrace, NamedBy, Naming, StuckObject, TraceReport, TracedPartition};
 use state::Stage;
 
 use crate::catalog::clock;
 use crate::catalog::discovery::{Counts, TupleOfSpec};
+use crate::catalog::removals::{has_path_indexes, stuck};
 use crate::catalog::restore::restored;
 use crate::catalog::session::Session;
 use crate::catalog::shape::spec_book;
@@ -61,8 +62,9 @@ pub async fn trace(
 ) -> anyhow::Result<TraceReport> {
     let now = clock::now(connection).await?;
     let has_index = has_ended_index(connection).await?;
+    let by_path = has_path_indexes(connection).await?;
     let mut transaction = reading(connection).await?;
-    let report = read(&mut transaction, catalog, asked, has_index, now).await?;
+    let report = read(&mut transaction, catalog, asked, (has_index, by_path), now).await?;
     transaction.commit().await?;
     Ok(report)
 }
@@ -71,7 +73,7 @@ async fn read(
     connection: &mut Session,
     catalog: &Catalog,
     asked: Asked<'_>,
-    has_index: bool,
+    (has_index, by_path): (bool, bool),
     now: UtcInstant,
 ) -> anyhow::Result<TraceReport> {
     let catalog_id = catalog.catalog_id;
@@ -97,7 +99,9 @@ async fn read(
     let rows = drops(connection, catalog_id, restored, &ids).await?;
     let left = rows_left(connection, catalog_id, &rows, &rules, has_index).await?;
     let marks = rows.iter().filter_map(|drop| drop.noted.purged).map(|(_, mark)| mark);
-    let queue = queue(connection, catalog_id, marks).await?;
+    let mut queue = queue(connection, catalog_id, marks).await?;
+    let stuck = stuck(connection, catalog_id, by_path).await?;
+    queue.stuck = stuck.iter().map(|stuck| stuck.removal_id).collect();
     let (not_gone, oldest_not_gone) = not_gone(connection, catalog_id, restored).await?;
     let mut report = TraceReport {
         catalog: catalog.name.clone(),
@@ -106,6 +110,7 @@ async fn read(
         head: rules.head,
         snapshot_retention_seconds: rules.retention_seconds,
         undrained: queue.undrained,
+        stuck: stuck.into_iter().map(|stuck| StuckObject::of(stuck, by_path)).collect(),
         not_gone,
         oldest_not_gone,
         drops: Vec::with_capacity(rows.len()),

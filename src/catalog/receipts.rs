@@ -184,8 +184,9 @@ async fn write_or_prepare(
     Ok(())
 }
 
-/// Whether a commit of the server's own has used the key. Such receipts are purged after 7 days, so
-/// that "no" proves nothing; and servers before V7 have none.
+/// Whether a commit of the server's own has used the key. Such receipts are purged after the larger of 7 days
+/// and twice the catalog's snapshot retention, or never, so that "no" proves nothing; and servers before V7
+/// have none.
 pub async fn used_by_server(
     connection: &mut Session,
     catalog_id: i64,

@@ -1,13 +1,11 @@
 //! `tailrace clock accept`: passes refuse the database's clock, and a person knows better.
 
-use std::io::Write;
-
 use anyhow::Context;
 use serde::Serialize;
 
 use super::drop::{can_ask, confirmed};
 use super::policy::session_user;
-use super::{DONE, FAILED, Output, USAGE, database, note};
+use super::{DONE, FAILED, Output, USAGE, database, note, out};
 use crate::catalog::clock_memory::accept;
 use crate::catalog::connect::close;
 use crate::catalog::session::Session;
@@ -18,7 +16,7 @@ use crate::events;
 use crate::instant::UtcInstant;
 use crate::sweep::Settings;
 use crate::sweep::clocks::{Outlook, outlook, read_clock};
-use crate::telemetry::say;
+use crate::telemetry::{line, say};
 
 #[derive(Debug, clap::Subcommand)]
 pub enum ClockCommand {
@@ -124,14 +122,7 @@ async fn accept_or_ask(
         answer.accepted = true;
         tell(&answer, &clock);
     }
-    let mut out = std::io::stdout().lock();
-    match args.output {
-        Output::Json => {
-            serde_json::to_writer(&mut out, &answer).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-        }
-        Output::Text => write!(out, "{}", text(&answer))?,
-    }
+    out::show(args.output, &answer, text)?;
     Ok(DONE)
 }
 
@@ -159,15 +150,17 @@ fn text(answer: &Answer<'_>) -> String {
     let Answer { catalog, database_time, host_time, .. } = answer;
     if answer.refusal.is_none() && answer.newest_snapshot_time.is_none() {
         return format!(
-            "{catalog}: no pass is refused, and the clock is not behind any snapshot: nothing to \
-             accept\n"
+            "{}: no pass is refused, and the clock is not behind any snapshot: nothing to \
+             accept\n",
+            line(catalog)
         );
     }
-    let mut text = format!("{catalog}: the clocks say\n");
+    let mut text = format!("{}: the clocks say\n", line(catalog));
     text.push_str(&format!("  database  {database_time}\n  host      {host_time}\n"));
     if let Some(refusal) = &answer.refusal {
         let since = answer.refused_since.map(|since| format!(" since {since}"));
-        text.push_str(&format!("  refused  {}: {refusal}\n", since.unwrap_or_default()));
+        let since = since.unwrap_or_default();
+        text.push_str(&format!("  refused  {since}: {}\n", line(refusal)));
     }
     if let Some(newest) = answer.newest_snapshot_time {
         text.push_str(&format!("  behind    the newest snapshot, which says {newest}\n"));
@@ -176,7 +169,7 @@ fn text(answer: &Answer<'_>) -> String {
         text.push_str(&format!(
             "Accepted by {}: the next pass goes through, whatever the clocks say then, and the \
              snapshots up to {head} count no more\n",
-            answer.by
+            line(answer.by)
         ));
     }
     text

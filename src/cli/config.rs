@@ -1,11 +1,9 @@
 //! `tailrace config`
 
-use std::io::Write;
-
-use super::DONE;
+use super::{DONE, out};
 use crate::config::Config;
 
 pub fn run(config: &Config) -> anyhow::Result<u8> {
-    write!(std::io::stdout(), "{}", config.render_masked())?;
+    out::text(&config.render_masked().to_string())?;
     Ok(DONE)
 }

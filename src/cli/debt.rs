@@ -1,12 +1,11 @@
 //! `tailrace debt`
 
-use std::io::Write;
-
 use super::text::{bytes, columns, count};
-use super::{DONE, Output, database};
+use super::{DONE, Output, database, out};
 use crate::catalog::sample::Sampled;
 use crate::config::Config;
 use crate::debt::{CatalogDebt, DebtReport, Rules, debt};
+use crate::telemetry::line;
 
 #[derive(Debug, clap::Args)]
 pub struct DebtArgs {
@@ -22,14 +21,7 @@ pub async fn run(config: &Config, args: &DebtArgs) -> anyhow::Result<u8> {
     let database = database(config)?;
     let rules = Rules { min_keep: config.guard.min_keep.get(), lead: config.compaction.lead.get() };
     let report = debt(&database, args.catalog.as_deref(), rules).await?;
-    let mut out = std::io::stdout().lock();
-    match args.output {
-        Output::Json => {
-            serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-        }
-        Output::Text => write!(out, "{}", text(&report))?,
-    }
+    out::show(args.output, &report, text)?;
     Ok(DONE)
 }
 
@@ -47,12 +39,13 @@ fn text(report: &DebtReport) -> String {
 
 fn catalog_text(catalog: &CatalogDebt) -> String {
     let Some(generation) = catalog.generation else {
-        return format!("\n{}: the server has published no sample\n", catalog.catalog);
+        return format!("\n{}: the server has published no sample\n", line(&catalog.catalog));
     };
     let when = catalog.sampled_at.map_or("at an unknown time".to_owned(), |at| {
         format!("at {}", crate::instant::UtcInstant::from(at))
     });
-    let mut text = format!("\n{}: generation {generation}, sampled {when}\n", catalog.catalog);
+    let name = line(&catalog.catalog);
+    let mut text = format!("\n{name}: generation {generation}, sampled {when}\n");
     if catalog.tables.is_empty() {
         text.push_str("  no live table has a file in it\n");
         return text;
@@ -70,10 +63,11 @@ fn catalog_text(catalog: &CatalogDebt) -> String {
     text.push_str(&columns(&rows, &[2, 3, 4, 5, 6], "  "));
     for table in &catalog.tables {
         if let Some(problem) = &table.problem {
-            text.push_str(&format!(
-                "  {}.{} has no window, for its policy is not followed: {problem}\n",
+            let words = format!(
+                "{}.{} has no window, for its policy is not followed: {problem}",
                 table.namespace, table.table
-            ));
+            );
+            text.push_str(&format!("  {}\n", line(&words)));
         }
     }
     let saved = catalog.tables.iter().map(|table| table.saved_rewrite_bytes);

@@ -1,12 +1,11 @@
 //! `tailrace doctor`
 
-use std::io::Write;
-
 use super::progress::spinner;
-use super::{DONE, Output, PROBLEM_FOUND, database};
+use super::{DONE, Output, PROBLEM_FOUND, database, out};
 use crate::config::Config;
 use crate::doctor::{Doctor, Finding, Level, Report, examine};
 use crate::sweep::Settings;
+use crate::telemetry::line;
 
 #[derive(Debug, clap::Args)]
 pub struct DoctorArgs {
@@ -28,14 +27,7 @@ pub async fn run(config: &Config, args: &DoctorArgs) -> anyhow::Result<u8> {
     let report = examine(&doctor).await;
     bar.finish_and_clear();
     let report = report?;
-    let mut out = std::io::stdout().lock();
-    match args.output {
-        Output::Json => {
-            serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-        }
-        Output::Text => write!(out, "{}", text(&report))?,
-    }
+    out::show(args.output, &report, text)?;
     Ok(if report.has_problem() { PROBLEM_FOUND } else { DONE })
 }
 
@@ -57,8 +49,8 @@ fn text(report: &Report) -> String {
 
 fn finding_text(finding: &Finding) -> String {
     let place = match (&finding.catalog, &finding.table) {
-        (Some(catalog), Some(table)) => format!(" {catalog} {table}:"),
-        (Some(catalog), None) => format!(" {catalog}:"),
+        (Some(catalog), Some(table)) => format!(" {} {}:", line(catalog), line(table)),
+        (Some(catalog), None) => format!(" {}:", line(catalog)),
         _ => String::new(),
     };
     let what = line(&finding.what);
@@ -76,9 +68,4 @@ fn finding_text(finding: &Finding) -> String {
         text.push_str(&format!("       {}\n", line(statement)));
     }
     text
-}
-
-/// Names of consumers and texts of properties are anybody's, and may hold terminal commands.
-fn line(words: &str) -> String {
-    words.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }

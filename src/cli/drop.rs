@@ -6,7 +6,7 @@ mod partitions;
 mod shown;
 mod stored;
 
-use std::io::{BufRead, IsTerminal, Read, Write};
+use std::io::{BufRead, IsTerminal, Read};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
@@ -17,7 +17,7 @@ use partitions::Written;
 use shown::Teller;
 
 use super::progress::spinner;
-use super::{DONE, FAILED, Output, TableName, USAGE, database, note, policy, table_name};
+use super::{DONE, FAILED, Output, TableName, USAGE, database, note, out, policy, table_name};
 use crate::catalog::connect::close;
 use crate::catalog::receipts;
 use crate::catalog::session::Session;
@@ -140,11 +140,7 @@ async fn drop_or_ask(
         }
     }
     let answer = drop_partitions(connection, &target, &body, &author, &bounds).await?;
-    let text = match args.output {
-        Output::Json => serde_json::to_string(&answer).map_err(std::io::Error::from)? + "\n",
-        Output::Text => teller.text(&answer, headline(&answer, args.dry_run)),
-    };
-    write!(std::io::stdout(), "{text}")?;
+    out::show(args.output, &answer, |answer| teller.text(answer, headline(answer, args.dry_run)))?;
     if answer.undone {
         say(
             "tailrace: the catalog was restored to a time before this drop, and its data may be live \

@@ -1,22 +1,20 @@
 //! `tailrace health`
 
-use std::io::Write;
-
 use chrono::Utc;
 
-use super::{DONE, FAILED};
+use super::{DONE, FAILED, out};
 use crate::config::Config;
 use crate::health::{Place, check};
-use crate::telemetry::say;
+use crate::telemetry::{line, say};
 
 pub fn run(config: &Config) -> anyhow::Result<u8> {
     match check(&Place::of(config), config.health.max_age.get(), Utc::now()) {
         Ok(report) => {
-            writeln!(std::io::stdout(), "{report}")?;
+            out::line(&report.to_string())?;
             Ok(DONE)
         }
         Err(unhealthy) => {
-            say(&format!("tailrace: {unhealthy}\n"));
+            say(&format!("tailrace: {}\n", line(&unhealthy.to_string())));
             Ok(FAILED)
         }
     }

@@ -8,6 +8,7 @@ mod drop;
 mod health;
 mod migrate;
 mod note;
+mod out;
 mod plan;
 mod policy;
 mod progress;
@@ -36,7 +37,7 @@ use crate::installation::Unfit;
 use crate::policy::field::FieldError;
 use crate::policy::keep::KeepError;
 use crate::sweep::Scope;
-use crate::telemetry::{self, say};
+use crate::telemetry::{self, line, say};
 
 /// The work is done.
 const DONE: u8 = 0;
@@ -208,7 +209,7 @@ fn finish(result: anyhow::Result<u8>) -> ExitCode {
         // A reader that has seen enough (`| head`) is no failure.
         Err(error) if is_broken_pipe(&error) => ExitCode::from(DONE),
         Err(error) => {
-            say(&format!("tailrace: {}\n", in_words(&error)));
+            say(&format!("tailrace: {}\n", line(&in_words(&error))));
             ExitCode::from(if is_usage(&error) { USAGE } else { FAILED })
         }
     }

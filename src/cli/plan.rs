@@ -1,10 +1,8 @@
 //! `tailrace plan`
 
-use std::io::Write;
-
 use super::progress::spinner;
 use super::text::{bytes, columns, counted};
-use super::{DONE, Output, SOME_TABLES_FAILED, ScopeArgs, database};
+use super::{DONE, Output, SOME_TABLES_FAILED, ScopeArgs, database, out};
 use crate::catalog::failure::one_line;
 use crate::config::Config;
 use crate::instant::UtcInstant;
@@ -14,6 +12,7 @@ use crate::sweep::plan::Health;
 use crate::sweep::plan_report::{KeptReport, PlanReport, TablePlanReport, WaitingReport};
 use crate::sweep::planning::{ClockRefused, plan_all};
 use crate::sweep::report::PartitionReport;
+use crate::telemetry::line;
 use crate::window::shortened;
 
 #[derive(Debug, clap::Args)]
@@ -47,14 +46,7 @@ pub async fn run(config: &Config, args: &PlanArgs) -> anyhow::Result<u8> {
         "no live table with a policy in {}: see `tailrace policy list`",
         args.scope.describe()
     );
-    let mut out = std::io::stdout().lock();
-    match args.output {
-        Output::Json => {
-            serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-        }
-        Output::Text => write!(out, "{}", text(&report))?,
-    }
+    out::show(args.output, &report, text)?;
     Ok(if report.failures() == 0 { DONE } else { SOME_TABLES_FAILED })
 }
 
@@ -67,7 +59,9 @@ pub fn text(report: &PlanReport) -> String {
     let mut text = format!("As of {}\n", report.as_of);
     for ClockRefused { catalog, reason } in &report.clock_refused {
         text.push_str(&format!(
-            "{catalog}: a pass would drop nothing now: {reason}; see tailrace doctor\n"
+            "{}: a pass would drop nothing now: {}; see tailrace doctor\n",
+            line(catalog),
+            line(reason)
         ));
     }
     if report.tables.is_empty() {
@@ -82,7 +76,8 @@ pub fn text(report: &PlanReport) -> String {
 
 /// The plan of one table for people.
 pub fn table_text(table: &TablePlanReport) -> String {
-    let mut text = format!("{} {}.{}", table.catalog, table.namespace, table.table);
+    let mut text =
+        line(&format!("{} {}.{}", table.catalog, table.namespace, table.table)).into_owned();
     let (Some(field), Some(keep), Some(mode), Some(cutoff)) =
         (&table.shown_field, &table.keep, table.mode, table.cutoff)
     else {
@@ -90,7 +85,8 @@ pub fn table_text(table: &TablePlanReport) -> String {
         return format!("{text}\n  error: {}\n", one_line(error));
     };
     let source = table.source.map(|source| source.to_string()).unwrap_or_default();
-    text.push_str(&format!(": {field} keep {keep}, {mode} ({source} policy)\n"));
+    text.push_str(&line(&format!(": {field} keep {keep}, {mode} ({source} policy)")));
+    text.push('\n');
     text.push_str(&format!("  cutoff       {cutoff}: what ended by then has expired\n"));
     text.push_str(&expired_text(&table.expired));
     if table.mode != Some(Mode::Enforce) && !table.expired.is_empty() {

@@ -1,6 +1,5 @@
 //! `tailrace policy set | get | list | unset`
 
-use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use anyhow::bail;
 
 use super::plan::table_text;
 use super::text::{columns, counted};
-use super::{DONE, FAILED, Output, TableName, database, note, table_name};
+use super::{DONE, FAILED, Output, TableName, database, note, out, table_name};
 use crate::catalog::clock;
 use crate::catalog::connect::close;
 use crate::catalog::deadline::within;
@@ -26,7 +25,7 @@ use crate::sweep::Settings;
 use crate::sweep::plan::plan_table;
 use crate::sweep::plan_report::TablePlanReport;
 use crate::sweep::planning::plan_of_property;
-use crate::telemetry::say;
+use crate::telemetry::{line, say};
 
 /// Who sets a policy waits no longer to be told what it drops.
 const TELLING: Duration = Duration::from_secs(60);
@@ -144,16 +143,15 @@ async fn set(
     let Set { table, before, policy } = set_policy(connection, wanted, settings.min_keep).await?;
     policy_changed(connection, &table, shield).await;
     let name = format!("{}.{}", table.namespace, table.table);
-    let mut out = std::io::stdout();
-    writeln!(
-        out,
+    out::line(&format!(
         "{} {name}: {} keep {}, {} (revision {})",
         table.catalog, policy.field, policy.keep, policy.mode, policy.revision
-    )?;
+    ))?;
     if let Some(before) = before {
-        writeln!(out, "Before: {} keep {}, {}", before.field, before.keep, before.mode)?;
+        out::line(&format!("Before: {} keep {}, {}", before.field, before.keep, before.mode))?;
     }
-    writeln!(out, "Keeps each partition for {} after its last instant", policy.keep.in_words())?;
+    let words = policy.keep.in_words();
+    out::line(&format!("Keeps each partition for {words} after its last instant"))?;
     // The policy is set: that it cannot be told what goes is no failure.
     let planned = async {
         let now = clock::now(connection).await?;
@@ -162,7 +160,7 @@ async fn set(
     let plan = match within(TELLING, planned).await {
         Ok(plan) => plan,
         Err(error) => {
-            writeln!(out, "What it drops could not be found out: {}", in_words(&error))?;
+            out::line(&format!("What it drops could not be found out: {}", in_words(&error)))?;
             return Ok(DONE);
         }
     };
@@ -170,14 +168,13 @@ async fn set(
         Mode::Enforce => "The next pass drops",
         Mode::Observe | Mode::Paused => "Expired, and kept by the mode:",
     };
-    writeln!(
-        out,
+    out::line(&format!(
         "{would} {}, {}; see tailrace plan --catalog {} --table {}",
         counted(plan.expired.len() as i64, "partition"),
         counted(plan.expired_counts().files, "file"),
         shell_word(&table.catalog),
         shell_word(&name)
-    )?;
+    ))?;
     Ok(DONE)
 }
 
@@ -224,7 +221,7 @@ async fn list(connection: &mut Session, args: &ListArgs) -> anyhow::Result<u8> {
         bail!("there is no catalog {name:?}");
     }
     if all.is_empty() && args.output == Output::Text {
-        writeln!(std::io::stdout(), "No table has a policy: see `tailrace policy set --help`")?;
+        out::line("No table has a policy: see `tailrace policy set --help`")?;
         return Ok(DONE);
     }
     show(&all, args.output, args.all)
@@ -261,7 +258,6 @@ async fn unset(
         };
         bail!("table {name} has no stored policy{hint}");
     }
-    let mut out = std::io::stdout();
     // Nothing is open or locked while somebody reads this.
     let would = match plan_of_property(connection, &table, settings).await {
         // Whoever says --yes has decided, whether or not it can be told what goes.
@@ -270,14 +266,13 @@ async fn unset(
     };
     match would {
         None => {}
-        Some(Err(problem)) => writeln!(out, "{problem}")?,
+        Some(Err(problem)) => out::line(&problem)?,
         Some(Ok((policy, plan))) => {
-            writeln!(
-                out,
+            out::line(&format!(
                 "The table's property partition_retention takes over: {} keep {}, {}",
                 policy.field, policy.keep, policy.mode
-            )?;
-            write!(out, "{}", table_text(&TablePlanReport::of(&plan)))?;
+            ))?;
+            out::text(&table_text(&TablePlanReport::of(&plan)))?;
             if !args.yes {
                 say("tailrace: the stored policy stays; say --yes to let the property take over\n");
                 return Ok(FAILED);
@@ -295,7 +290,7 @@ async fn unset(
         "A policy was taken away"
     );
     policy_changed(connection, identity, shield).await;
-    writeln!(out, "{} {name}: the stored policy is gone", identity.catalog)?;
+    out::line(&format!("{} {name}: the stored policy is gone", identity.catalog))?;
     Ok(DONE)
 }
 
@@ -321,27 +316,25 @@ async fn forget_gone(
 ) -> anyhow::Result<bool> {
     let gone = of_gone(connection, args, live).await?;
     tombstones::forget(connection, &gone, &session_user()).await?;
-    let mut out = std::io::stdout();
     for tombstone in &gone {
         let (namespace, table) = tombstone.names();
         let row = &tombstone.kept.row;
-        writeln!(
-            out,
+        out::line(&format!(
             "{} {namespace}.{table}: the policy {} keep {} of the table that is gone (uuid {}) is \
              forgotten",
             tombstone.catalog, row.field, row.keep, row.table_uuid
-        )?;
+        ))?;
     }
     Ok(!gone.is_empty())
 }
 
 fn show(listed: &[ListedPolicy], output: Output, all: bool) -> anyhow::Result<u8> {
-    let mut out = std::io::stdout().lock();
-    if output == Output::Json {
-        serde_json::to_writer(&mut out, listed).map_err(std::io::Error::from)?;
-        writeln!(out)?;
-        return Ok(DONE);
-    }
+    out::show(output, listed, |listed| text(listed, all))?;
+    Ok(DONE)
+}
+
+/// The policies for people; `all` where some may be of tables that are gone.
+fn text(listed: &[ListedPolicy], all: bool) -> String {
     let heading = [
         "CATALOG", "TABLE", "FIELD", "KEEP", "MODE", "SOURCE", "IN FORCE", "REVISION", "SINCE",
         "BY",
@@ -372,13 +365,15 @@ fn show(listed: &[ListedPolicy], output: Output, all: bool) -> anyhow::Result<u8
         }
         row
     }));
-    write!(out, "{}", columns(&rows, &[7], ""))?;
+    let mut text = columns(&rows, &[7], "");
     for policy in listed {
         if let Some(problem) = &policy.problem {
-            writeln!(out, "{}.{}: {problem}", policy.namespace, policy.table)?;
+            let ListedPolicy { namespace, table, .. } = policy;
+            text.push_str(&line(&format!("{namespace}.{table}: {problem}")));
+            text.push('\n');
         }
     }
-    Ok(DONE)
+    text
 }
 
 /// Who is at the keyboard, as far as the session tells.

@@ -1,13 +1,11 @@
 //! `tailrace spec list | trust`
 
-use std::io::Write;
-
 use super::drop::{can_ask, confirmed};
 use super::plan::expired_text;
 use super::policy::session_user;
 use super::progress::spinner;
 use super::text::columns;
-use super::{DONE, FAILED, Output, TableName, USAGE, database, note, table_name};
+use super::{DONE, FAILED, Output, TableName, USAGE, database, note, out, table_name};
 use crate::catalog::connect::close;
 use crate::catalog::failure::in_words;
 use crate::catalog::session::Session;
@@ -20,7 +18,7 @@ use crate::specs::{
 use crate::sweep::Settings;
 use crate::sweep::planning::{Released, plan_of_trust};
 use crate::sweep::report::PartitionReport;
-use crate::telemetry::say;
+use crate::telemetry::{line, say};
 
 #[derive(Debug, clap::Subcommand)]
 pub enum SpecCommand {
@@ -101,14 +99,7 @@ async fn list(
 ) -> anyhow::Result<u8> {
     let table = find(connection, &args.table).await?;
     let report = specs_of(connection, &table.identity, settings.stale_writer_window).await?;
-    let mut out = std::io::stdout().lock();
-    match args.output {
-        Output::Json => {
-            serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-        }
-        Output::Text => write!(out, "{}", text(&report))?,
-    }
+    out::show(args.output, &report, text)?;
     Ok(DONE)
 }
 
@@ -120,9 +111,8 @@ async fn trust_or_ask(
     let table = find(connection, &args.table).await?;
     let window = settings.stale_writer_window;
     let found = trustworthy(connection, &table, args.spec, window).await?;
-    let mut out = std::io::stdout();
     if let Some(before) = &found.spec.trusted {
-        writeln!(out, "{}", already(args, before))?;
+        out::line(&already(args, before))?;
         return Ok(DONE);
     }
     let bar = spinner("planning", "");
@@ -135,7 +125,7 @@ async fn trust_or_ask(
     };
     let meaning = meaning(args, &found, &released);
     if args.yes {
-        write!(out, "{meaning}")?;
+        out::text(&meaning)?;
     } else {
         // Nothing is open or locked while somebody reads this.
         say(&meaning);
@@ -151,16 +141,16 @@ async fn trust_or_ask(
     let user = session_user();
     let by = args.by.as_ref().unwrap_or(&user);
     let (trust, is_new) = trust(connection, &table, args.spec, (by, &args.reason), window).await?;
-    match is_new {
-        true => writeln!(out, "{} is trusted since {}", name(args), trust.at)?,
-        false => writeln!(out, "{}", already(args, &trust))?,
-    }
+    out::line(&match is_new {
+        true => format!("{} is trusted since {}", name(args), trust.at),
+        false => already(args, &trust),
+    })?;
     Ok(DONE)
 }
 
 fn name(args: &TrustArgs) -> String {
     let TableArgs { catalog, table: TableName { namespace, table } } = &args.table;
-    format!("{catalog} {namespace}.{table}: spec {}", args.spec)
+    line(&format!("{catalog} {namespace}.{table}: spec {}", args.spec)).into_owned()
 }
 
 fn already(args: &TrustArgs, trust: &Trust) -> String {
@@ -168,7 +158,7 @@ fn already(args: &TrustArgs, trust: &Trust) -> String {
 }
 
 fn in_line(trust: &Trust) -> String {
-    line(&format!("{} by {}: {}", trust.at, trust.by, trust.reason))
+    line(&format!("{} by {}: {}", trust.at, trust.by, trust.reason)).into_owned()
 }
 
 /// What trust means, and what it would let go.
@@ -198,7 +188,9 @@ fn meaning(
     let Released { policy, tuples, may_be } = released;
     text.push_str(&format!(
         "Under the policy {} keep {}, {}: ",
-        policy.field, policy.keep, policy.mode
+        line(&policy.field),
+        policy.keep,
+        policy.mode
     ));
     if tuples.is_empty() {
         return text + "nothing that is kept now would be dropped.\n";
@@ -220,12 +212,14 @@ fn meaning(
 fn text(report: &SpecsReport) -> String {
     let SpecsReport { catalog, namespace, table, specs, .. } = report;
     if specs.is_empty() {
-        return format!("{catalog} {namespace}.{table} has no partition spec\n");
+        let words = format!("{catalog} {namespace}.{table} has no partition spec");
+        return format!("{}\n", line(&words));
     }
     let heading = ["SPEC", "FIELDS", "STATE", "SEEN", "BEGAN", "MARK", "TRUSTED"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     rows.extend(specs.iter().map(row));
-    let mut text = format!("{catalog} {namespace}.{table}\n{}", columns(&rows, &[], ""));
+    let name = format!("{catalog} {namespace}.{table}");
+    let mut text = format!("{}\n{}", line(&name), columns(&rows, &[], ""));
     let mut disputed: Vec<_> =
         specs.iter().filter(|spec| spec.disputed).map(|spec| spec.spec_id).collect();
     disputed.dedup();
@@ -258,16 +252,11 @@ fn row(spec: &SpecReport) -> Vec<String> {
     };
     vec![
         spec.spec_id.to_string(),
-        line(&spec.fields.join(", ")),
+        spec.fields.join(", "),
         state.to_owned(),
         spec.seen_at.map_or("not yet".to_owned(), |at| at.to_string()),
         began.to_owned(),
         mark,
         spec.trusted.as_ref().map_or("no".to_owned(), in_line),
     ]
-}
-
-/// Names and reasons are anybody's, and may hold line breaks and terminal commands.
-fn line(words: &str) -> String {
-    words.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }

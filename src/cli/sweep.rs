@@ -1,18 +1,18 @@
 //! `tailrace sweep`
 
-use std::io::Write;
 use std::sync::mpsc;
 
 use tokio_util::sync::CancellationToken;
 
 use super::progress::spinner;
 use super::text::{bytes, counted};
-use super::{DONE, FAILED, Output, SOME_TABLES_FAILED, ScopeArgs, database};
+use super::{DONE, FAILED, Output, SOME_TABLES_FAILED, ScopeArgs, database, out};
 use crate::catalog::failure::one_line;
 use crate::catalog::tables::TableIdentity;
 use crate::config::Config;
 use crate::sweep::report::{PassReport, TableReport};
 use crate::sweep::{Progress, Settings, run_pass};
+use crate::telemetry::line;
 
 #[derive(Debug, clap::Args)]
 pub struct SweepArgs {
@@ -40,14 +40,7 @@ pub async fn run(config: &Config, args: &SweepArgs) -> anyhow::Result<u8> {
         "no live table with a policy in {}: see `tailrace policy list`",
         args.scope.describe()
     );
-    let mut out = std::io::stdout().lock();
-    match args.output {
-        Output::Json => {
-            serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-        }
-        Output::Text => write!(out, "{}", text(&report, stop.is_cancelled()))?,
-    }
+    out::show(args.output, &report, |report| text(report, stop.is_cancelled()))?;
     Ok(match (report.failed_catalogs.is_empty(), report.failures()) {
         (false, _) => FAILED,
         (true, 0) => DONE,
@@ -77,7 +70,7 @@ async fn with_progress<T>(
             Progress::Table(table) => {
                 let ending = if stop.is_cancelled() { " (ending)" } else { "" };
                 let TableIdentity { catalog, namespace, table, .. } = table;
-                Shown::At(format!("{catalog} {namespace}.{table}{ending}"))
+                Shown::At(line(&format!("{catalog} {namespace}.{table}{ending}")).into_owned())
             }
             Progress::Dropped { files, .. } => Shown::Dropped(files.unsigned_abs()),
         };
@@ -115,9 +108,11 @@ pub fn text(report: &PassReport, stopped: bool) -> String {
         text.push_str("Stopped before the pass was through; the next one goes on\n");
     }
     for failed in &report.failed_catalogs {
-        text.push_str(&format!("{}: failed\n  {}\n", failed.catalog, one_line(&failed.error)));
+        let catalog = line(&failed.catalog);
+        text.push_str(&format!("{catalog}: failed\n  {}\n", one_line(&failed.error)));
     }
     for catalog in &report.skipped_catalogs {
+        let catalog = line(catalog);
         text.push_str(&format!("{catalog}: skipped, another daemon works on it\n"));
     }
     text
@@ -125,7 +120,8 @@ pub fn text(report: &PassReport, stopped: bool) -> String {
 
 fn table_text(table: &TableReport) -> String {
     let TableReport { catalog, namespace, table: name, outcome, .. } = table;
-    let mut text = format!("{catalog} {namespace}.{name}: {}\n", outcome.name());
+    let name = format!("{catalog} {namespace}.{name}");
+    let mut text = format!("{}: {}\n", line(&name), outcome.name());
     for snapshot in &table.snapshots {
         let displays: Vec<_> =
             snapshot.partitions.iter().map(|partition| partition.display.as_str()).collect();

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::telemetry::line;
+
 /// A count with thousands apart: `1 234 567`.
 pub fn count(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
@@ -36,21 +38,11 @@ pub fn bytes(number: i64) -> String {
     if unit == "B" { format!("{number} B") } else { format!("{value:.1} {unit}") }
 }
 
-/// A text in which a control character, which a terminal may obey, is written as JSON writes it.
-pub fn visible(text: &str) -> String {
-    let mut visible = String::with_capacity(text.len());
-    for letter in text.chars() {
-        // Writing to a String cannot fail.
-        let _ = match letter.is_control() {
-            true => write!(visible, "\\u{:04x}", u32::from(letter)),
-            false => write!(visible, "{letter}"),
-        };
-    }
-    visible
-}
-
-/// Rows in columns as wide as their widest cell; columns named in `right` are aligned there.
+/// Rows in columns as wide as their widest cell; columns named in `right` are aligned there. A cell may hold
+/// anything: each row is one line.
 pub fn columns(rows: &[Vec<String>], right: &[usize], indent: &str) -> String {
+    let of_line = |row: &Vec<String>| row.iter().map(|cell| line(cell).into_owned()).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(of_line).collect();
     let width = |column: usize| {
         rows.iter()
             .filter_map(|row| row.get(column))
@@ -59,7 +51,7 @@ pub fn columns(rows: &[Vec<String>], right: &[usize], indent: &str) -> String {
             .unwrap_or(0)
     };
     let mut text = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = indent.to_owned();
         for (column, cell) in row.iter().enumerate() {
             let gap = width(column) - cell.chars().count();
@@ -92,13 +84,11 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_written_out() {
-        assert_eq!(visible("a\u{1b}[2J\u{9b}é\n"), "a\\u001b[2J\\u009bé\\u000a");
-    }
-
-    #[test]
     fn columns_line_up() {
         let rows = [vec!["a".to_owned(), "10".to_owned()], vec!["bcd".to_owned(), "9".to_owned()]];
         assert_eq!(columns(&rows, &[1], "  "), "  a    10\n  bcd   9\n");
+        let rows =
+            [vec!["a\nb".to_owned(), "c".to_owned()], vec!["d".to_owned(), "\u{9b}".to_owned()]];
+        assert_eq!(columns(&rows, &[], ""), "a\\nb  c\nd     \\u009b\n");
     }
 }

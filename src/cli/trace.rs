@@ -1,18 +1,17 @@
 //! `tailrace trace`
 
-use std::io::Write;
-
 use anyhow::ensure;
 
 use super::text::{bytes, columns, count, counted};
-use super::{DONE, Output, TableName, database, table_name};
+use super::{DONE, Output, TableName, database, out, table_name};
 use crate::catalog::connect::close;
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, catalogs};
 use crate::config::Config;
 use crate::instant::UtcInstant;
+use crate::telemetry;
 use crate::trace::state::{Hold, Stage};
-use crate::trace::{Asked, DropTrace, MOST, TraceReport, trace};
+use crate::trace::{Asked, DropTrace, MOST, NamedBy, Naming, StuckObject, TraceReport, trace};
 use crate::window::shortened;
 
 /// How many drops of a catalog are shown where not all are asked for.
@@ -52,18 +51,9 @@ async fn tell(connection: &mut Session, args: &TraceArgs) -> anyhow::Result<()> 
     for catalog in &found {
         reports.push(drops_of(connection, catalog, args).await?);
     }
-    let mut out = std::io::stdout().lock();
-    match args.output {
-        Output::Json => {
-            serde_json::to_writer(&mut out, &reports).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-        }
-        Output::Text => {
-            let texts: Vec<String> = reports.iter().map(text).collect();
-            write!(out, "{}", texts.join("\n"))?;
-        }
-    }
-    Ok(())
+    let words =
+        |reports: &Vec<TraceReport>| reports.iter().map(text).collect::<Vec<_>>().join("\n");
+    Ok(out::show(args.output, &reports, words)?)
 }
 
 /// The drops that are asked for, page by page.
@@ -91,7 +81,7 @@ pub fn text(report: &TraceReport) -> String {
     };
     let mut text = format!(
         "{} as of {}: floor {}, head {}, {retention}, {} queued\n",
-        report.catalog,
+        telemetry::line(&report.catalog),
         report.as_of,
         report.floor,
         report.head,
@@ -109,7 +99,46 @@ pub fn text(report: &TraceReport) -> String {
     if report.next_before.is_some() {
         text.push_str("  there may be older ones: --all shows them\n");
     }
+    text.push_str(&stuck_text(&report.stuck));
     text
+}
+
+/// What the server cannot delete, for people.
+fn stuck_text(stuck: &[StuckObject]) -> String {
+    if stuck.is_empty() {
+        return String::new();
+    }
+    let mut text =
+        "  stuck in the server's queue, which skips a path that a row names:\n".to_owned();
+    let rows: Vec<Vec<String>> = stuck
+        .iter()
+        .map(|stuck| {
+            vec![
+                shortened(&stuck.path),
+                format!("queued {}", stuck.queued_at),
+                counted(stuck.attempts.into(), "attempt"),
+                named_by(&stuck.named_by),
+            ]
+        })
+        .collect();
+    text.push_str(&columns(&rows, &[2], "    "));
+    text
+}
+
+fn named_by(named_by: &NamedBy) -> String {
+    let (kind, naming) = match named_by {
+        NamedBy::DataFile(naming) => ("data file", naming),
+        NamedBy::Vector(naming) => ("vector", naming),
+        NamedBy::NoFile => return "named by no file or vector".to_owned(),
+        NamedBy::Unknown => return "which row names it cannot be told before V17".to_owned(),
+    };
+    let Naming { file_id, table, table_id, end_snapshot } = naming;
+    let table = table.clone().unwrap_or_else(|| format!("table {table_id}"));
+    let state = match end_snapshot {
+        None => "live".to_owned(),
+        Some(snapshot_id) => format!("ended in snapshot {snapshot_id}"),
+    };
+    format!("named by {kind} {file_id} of {table}, {state}")
 }
 
 fn line(drop: &DropTrace) -> Vec<String> {
@@ -173,8 +202,12 @@ fn hold(hold: &Hold) -> String {
         ),
         Hold::Expiry => "the server's expiry has not moved the floor past it".to_owned(),
         Hold::Purge => "the server's expiry has not purged them".to_owned(),
-        Hold::Queue { objects } => {
-            format!("{} up to its last in the server's queue", counted(*objects, "object"))
+        Hold::Queue { objects, stuck } => {
+            let stuck = match stuck {
+                0 => String::new(),
+                stuck => format!(", {} of them stuck", count(*stuck)),
+            };
+            format!("{} up to its last in the server's queue{stuck}", counted(*objects, "object"))
         }
         Hold::Pass => "the next pass will note it".to_owned(),
     }

@@ -1,11 +1,10 @@
 //! `tailrace verify`
 
-use std::io::Write;
-
 use super::progress::spinner;
 use super::text::count;
-use super::{DONE, Output, SOME_TABLES_FAILED, ScopeArgs, database};
+use super::{DONE, Output, SOME_TABLES_FAILED, ScopeArgs, database, out};
 use crate::config::Config;
+use crate::telemetry::line;
 use crate::verify::report::{CheckReport, Report, Status};
 use crate::verify::{Settings, verify};
 
@@ -24,14 +23,7 @@ pub async fn run(config: &Config, args: &VerifyArgs) -> anyhow::Result<u8> {
     let report = verify(&database, &Settings::from_config(config), &args.scope.scope()).await;
     bar.finish_and_clear();
     let report = report?;
-    let mut out = std::io::stdout().lock();
-    match args.output {
-        Output::Json => {
-            serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-        }
-        Output::Text => write!(out, "{}", text(&report))?,
-    }
+    out::show(args.output, &report, text)?;
     Ok(if report.status == Status::Ok { DONE } else { SOME_TABLES_FAILED })
 }
 
@@ -41,7 +33,9 @@ fn text(report: &Report) -> String {
     for catalog in &report.catalogs {
         text.push_str(&format!(
             "{} as of {}, snapshot {}\n",
-            catalog.catalog, catalog.as_of, catalog.snapshot_id
+            line(&catalog.catalog),
+            catalog.as_of,
+            catalog.snapshot_id
         ));
         for check in &catalog.checks {
             text.push_str(&check_text(check));
@@ -60,7 +54,7 @@ fn check_text(check: &CheckReport) -> String {
     }
     text.push('\n');
     for note in &check.notes {
-        text.push_str(&format!("      {note}\n"));
+        text.push_str(&format!("      {}\n", line(note)));
     }
     for sample in &check.samples {
         let id = |what: &str, id: Option<i64>| id.map(|id| format!("{what} {id}"));
@@ -73,7 +67,8 @@ fn check_text(check: &CheckReport) -> String {
         ];
         let of = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
         let separator = if of.is_empty() { "" } else { ": " };
-        text.push_str(&format!("      {of}{separator}{}\n", sample.problem));
+        let words = format!("{of}{separator}{}", sample.problem);
+        text.push_str(&format!("      {}\n", line(&words)));
     }
     let hidden = usize::try_from(check.count).unwrap_or(usize::MAX);
     if hidden > check.samples.len() && check.status == Status::Violated {

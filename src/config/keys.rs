@@ -225,13 +225,15 @@ settings! {
         body_timeout: Span<100, { 10 * MINUTE }> = Default("30s"),
         /// How long a client may take nothing of its answer.
         write_timeout: Span<100, { 10 * MINUTE }> = Default("30s"),
-        /// More connections than this wait until one is closed.
+        /// For one connection more than this the one is closed that has waited longest for its client;
+        /// where a request is in flight on each, the new one waits until one of them is answered.
         max_connections: Count<1, 100_000> = Default(512),
         /// More requests than this do not use the database at once: they wait, and after
-        /// database.connect_timeout are told to come again. The pass has sessions of its own.
+        /// database.connect_timeout are told to come again. max_concurrent_drops of them are kept
+        /// from those who only look. The pass has sessions of its own.
         max_sessions: Count<2, 1000> = Default(8),
-        /// More drops and truncates than this at once are told to come again. Less than
-        /// max_sessions.
+        /// More drops and truncates than this at once are told to come again; dry runs do not count.
+        /// Less than max_sessions.
         max_concurrent_drops: Count<1, 999> = Default(4),
     }
 

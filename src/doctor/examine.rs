@@ -17,6 +17,7 @@ use crate::catalog::failure::{Failure, in_words, is_away};
 use crate::catalog::inventory::consumers::slowest;
 use crate::catalog::inventory::creators::creators as creators_of;
 use crate::catalog::inventory::{objects, owners, privileges, upkeep};
+use crate::catalog::removals::Stuck;
 use crate::catalog::restore::restored;
 use crate::catalog::server::{Misfit, server_tables};
 use crate::catalog::session::Session;
@@ -216,7 +217,10 @@ impl Examination<'_> {
         if let Some(undrained) = self.looked("removal_queue", Some(catalog), undrained)? {
             let drained = upkeep::drained_of_late(connection, catalog_id).await;
             if let Some(drained) = self.looked("removal_queue", Some(catalog), drained)? {
-                self.findings.push(queue::of_queue(name, undrained, &drained));
+                let (stuck, by_path) = self.stuck(connection, catalog).await?;
+                let number = stuck.len() as i64;
+                self.findings.push(queue::of_queue(name, undrained, number, &drained));
+                self.findings.extend(queue::of_stuck(name, &stuck, by_path));
             }
         }
         let churn = upkeep::churn(connection, catalog_id, crate::sweep::AUTHOR).await;
@@ -224,6 +228,19 @@ impl Examination<'_> {
             self.findings.push(queue::of_snapshots(name, &churn));
         }
         Ok(())
+    }
+
+    /// What is stuck in the catalog's queue, and whether the rows were looked for that name it.
+    async fn stuck(
+        &mut self,
+        connection: &mut Session,
+        catalog: &Catalog,
+    ) -> anyhow::Result<(Vec<Stuck>, bool)> {
+        let by_path = removals::has_path_indexes(connection).await;
+        let by_path = self.looked("removal_queue", Some(catalog), by_path)?.unwrap_or_default();
+        let stuck = removals::stuck(connection, catalog.catalog_id, by_path).await;
+        let stuck = self.looked("removal_queue", Some(catalog), stuck)?;
+        Ok((stuck.unwrap_or_default(), by_path))
     }
 
     /// The policies of a catalog's tables, and the tables without one.

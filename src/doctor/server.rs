@@ -84,7 +84,13 @@ const MARKS: &[(u32, &[Mark])] = &[
 const FOR_US: &[(u32, &str)] = &[
     (11, "a table cannot bring its policy by the property partition_retention"),
     (15, "nothing keeps compaction from rewriting partitions that are about to go"),
+    (17, "which row names a queued path that cleanup skips cannot be told"),
     (19, "the feed of changes looks for ended files without an index"),
+    (
+        21,
+        "cleanup holds the commit lock, some 19 s for 1,000 objects: passes wait meanwhile, and where it \
+         is switched off for that objects stay",
+    ),
     (22, "the sample does not tell how many rows it stands for"),
     (23, "passes over large tables read all of their files"),
 ];

@@ -93,21 +93,21 @@ fn how_long_the_queue_takes() {
             99,
             60.0,
             Level::Ok,
-            "1 object waits to be deleted: about 1 second at 4000 an hour, as is usual",
+            "1 object waits to be deleted: about 1 second at 4000 an hour, the server's default, for none was measured of late",
         ),
         (
             96_000,
             0,
             0.0,
             Level::Ok,
-            "96000 objects wait to be deleted: about 24 hours at 4000 an hour, as is usual",
+            "96000 objects wait to be deleted: about 24 hours at 4000 an hour, the server's default, for none was measured of late",
         ),
         (
             96_001,
             0,
             0.0,
             Level::Warning,
-            "96001 objects wait to be deleted: about 24 hours at 4000 an hour, as is usual",
+            "96001 objects wait to be deleted: about 24 hours at 4000 an hour, the server's default, for none was measured of late",
         ),
         (
             100_000,
@@ -125,7 +125,24 @@ fn how_long_the_queue_takes() {
              late",
         ),
     ] {
-        let found = of_queue("lake", undrained, &Drained { rows, seconds });
+        let found = of_queue("lake", undrained, 0, &Drained { rows, seconds });
+        assert_eq!((found.level, found.what.as_str()), (level, what));
+    }
+}
+
+#[test]
+fn what_is_stuck_takes_no_time() {
+    let drained = Drained { rows: 400, seconds: 3_600.0 };
+    for (undrained, stuck, level, what) in [
+        (1, 1, Level::Ok, "no object waits to be deleted, but what is stuck"),
+        (
+            401,
+            1,
+            Level::Ok,
+            "400 objects wait to be deleted: about 60 minutes at 400 an hour, as of late",
+        ),
+    ] {
+        let found = of_queue("lake", undrained, stuck, &drained);
         assert_eq!((found.level, found.what.as_str()), (level, what));
     }
 }

@@ -142,6 +142,9 @@ pub async fn drop_partitions(
 
 /// Drops all files of a table in one commit, every spec's and unpartitioned ones, with the server's
 /// pair of changes and its bump of the schema version. An empty table makes no snapshot.
+///
+/// As with the server, only the incarnation goes that is named. (A request of a version that did not
+/// demand one is answered from its receipt all the same.)
 pub async fn truncate(
     connection: &mut Session,
     table: &TableRef,
@@ -157,6 +160,13 @@ pub async fn truncate(
             receipts::find(connection, catalog_id, key).await.map_err(internal)?
     {
         return replayed_truncate(&receipt, &fingerprint);
+    }
+    if expected_table_uuid.is_none() {
+        return Err(Problem::BadRequest(
+            "expected_table_uuid is missing: a truncate names the incarnation of the table that it \
+             empties"
+                .to_owned(),
+        ));
     }
     let author = body.author.as_deref().unwrap_or(author);
     validate::check_note(author, body.message.as_deref())?;

@@ -13,6 +13,7 @@ use super::drops::TablePath;
 use super::extract::{Named, Params};
 use super::failure::Failure;
 use super::routes::ErrorBody;
+use super::sessions::Use;
 use super::state::State;
 use crate::explicit::problem::Problem;
 use crate::feed::{self, ChangesPage, ChangesQuery};
@@ -38,7 +39,7 @@ pub async fn get_changes(
     Named(path): Named<TablePath>,
     Params(query): Params<ChangesQuery>,
 ) -> Result<Response, Failure> {
-    let mut session = state.sessions.open().await?;
+    let mut session = state.sessions.open(Use::Look).await?;
     let table = path.table();
     let work = async move {
         let told = match feed::open(&mut session.connection, &table, &query).await {
@@ -68,7 +69,7 @@ enum Told {
 async fn streamed(state: Arc<State>, changes: feed::Changes) -> Result<Response, Failure> {
     let sessions = move || {
         let state = state.clone();
-        async move { state.sessions.open().await.map_err(problem) }
+        async move { state.sessions.open(Use::Look).await.map_err(problem) }
     };
     let mut parts = Box::pin(changes.stream(sessions));
     let first = parts.next().await.transpose().map_err(failure)?.unwrap_or_default();

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::extract::{BodyOrNone, JsonBody, Named, NoParams, Params};
 use super::failure::Failure;
 use super::routes::ErrorBody;
+use super::sessions::Use;
 use super::state::State;
 use super::tokens::Caller;
 use crate::explicit::call::{DropAnswer, DropBody, TableRef, TruncateAnswer, TruncateBody};
@@ -41,6 +42,7 @@ impl TablePath {
 #[serde(deny_unknown_fields)]
 pub struct TruncateParams {
     /// The incarnation that is meant.
+    #[param(required = true)]
     pub expected_table_uuid: Option<Uuid>,
 }
 
@@ -67,8 +69,12 @@ pub async fn drop_listed(
     if !body.dry_run {
         caller.must_be_operator()?;
     }
-    let permit = state.may_drop()?;
-    let mut session = state.sessions.open().await?;
+    // A dry run is one of those who look: it takes no drop's place.
+    let (permit, to) = match body.dry_run {
+        true => (None, Use::Look),
+        false => (Some(state.may_drop()?), Use::Change),
+    };
+    let mut session = state.sessions.open(to).await?;
     let (table, bounds, metrics) = (path.table(), state.bounds, state.metrics.clone());
     let work = async move {
         let author = body.author.as_deref().unwrap_or(&caller.name);
@@ -84,7 +90,7 @@ pub async fn drop_listed(
     state.carry(work).await.map(Json)
 }
 
-/// Drops all files of a table in one snapshot.
+/// Drops all files of a table in one snapshot; of the incarnation that is named.
 #[utoipa::path(
     post,
     path = "/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/truncate",
@@ -105,7 +111,7 @@ pub async fn truncate_table(
     BodyOrNone(body): BodyOrNone<TruncateBody>,
 ) -> Result<Json<TruncateAnswer>, Failure> {
     let permit = state.may_drop()?;
-    let mut session = state.sessions.open().await?;
+    let mut session = state.sessions.open(Use::Change).await?;
     let (table, bounds) = (path.table(), state.bounds);
     let work = async move {
         let author = body.author.as_deref().unwrap_or(&caller.name);

@@ -11,6 +11,7 @@ use super::drops::TablePath;
 use super::extract::{Named, Params};
 use super::failure::Failure;
 use super::routes::ErrorBody;
+use super::sessions::Use;
 use super::state::State;
 use crate::catalog::session::Session;
 use crate::catalog::tables::catalogs;
@@ -57,7 +58,7 @@ pub async fn get_drops(
         return Err(Failure::Problem(Problem::Validation(detail)));
     }
     let before = params.before.unwrap_or(i64::MAX);
-    let mut session = state.sessions.open().await?;
+    let mut session = state.sessions.open(Use::Look).await?;
     let work = async move {
         let told = drops(&mut session.connection, &path.table(), before, limit).await;
         session.close().await;

@@ -6,10 +6,12 @@ use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::{CONTENT_TYPE, EXPECT};
 use axum::http::request::Parts;
+use futures_util::FutureExt;
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::connections::Connection;
 use super::failure::Failure;
 use super::state::State;
 use super::tokens::Caller;
@@ -118,11 +120,26 @@ fn is_json(request: &Request) -> bool {
     essence.trim().eq_ignore_ascii_case("application/json")
 }
 
-/// All of a body, unless it is too large or too slow.
+/// All of a body, unless it is too large or too slow, or its connection gives way meanwhile.
 async fn read(request: Request, state: &State) -> Result<Vec<u8>, Failure> {
+    let connection = request.extensions().get::<Arc<Connection>>().cloned();
     let asks_first = request.headers().contains_key(EXPECT);
     let reading = collect(request.into_body(), asks_first);
-    tokio::time::timeout(state.body_timeout, reading).await.map_err(|_| Failure::BodyTimeout)?
+    let mut reading = std::pin::pin!(tokio::time::timeout(state.body_timeout, reading));
+    let read = match reading.as_mut().now_or_never() {
+        Some(read) => read,
+        None => {
+            if let Some(connection) = &connection {
+                connection.waits();
+            }
+            reading.await
+        }
+    };
+    // Nobody reads this answer: what matters is that nothing is begun.
+    if connection.is_some_and(|connection| !connection.works()) {
+        return Err(bad("the body broke off".to_owned()));
+    }
+    read.map_err(|_| Failure::BodyTimeout)?
 }
 
 async fn collect(mut body: Body, asks_first: bool) -> Result<Vec<u8>, Failure> {

@@ -13,6 +13,7 @@ use super::extract::{Named, NoParams, Params};
 use super::failure::Failure;
 use super::passes::PassAnswer;
 use super::routes::ErrorBody;
+use super::sessions::Use;
 use super::state::State;
 use crate::catalog::tables::catalogs;
 use crate::explicit::problem::Problem;
@@ -54,7 +55,7 @@ pub async fn start_pass(
     Named(CatalogPath { catalog }): Named<CatalogPath>,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<(StatusCode, Json<PassAnswer>), Failure> {
-    let mut session = state.sessions.open().await?;
+    let mut session = state.sessions.open(Use::Change).await?;
     let work = async move {
         let found = catalogs(&mut session.connection).await;
         session.close().await;

@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`server`] | connections: their bounds and timeouts, their end |
+//! | [`connections`] | which connection gives way where there are as many as may be |
 //! | [`routes`] | every path, and the document that describes them |
 //! | [`observe`] | what happens to each request: who it is, its id, its log line |
 //! | [`tokens`], [`browser`] | who may |
@@ -12,11 +13,14 @@
 //! | [`drops`], [`drops_trace`], [`changes`], [`policies`], [`maintenance`], [`probes`] | the handlers |
 //!
 //! A slow or huge client harms nobody else: heads, bodies and answers have timeouts, bodies a
-//! size, and connections, database sessions and drops a number. Whatever holds a session runs in
+//! size, and connections, database sessions and drops a number; of the connections the one that has
+//! waited longest for its client gives way to a new one, and of the sessions some are kept for those
+//! who change something. Whatever holds a session runs in
 //! a task of its own: neither a client that goes away nor a shutdown drops it where it stands.
 
 pub mod browser;
 pub mod changes;
+pub mod connections;
 pub mod drops;
 pub mod drops_trace;
 pub mod extract;

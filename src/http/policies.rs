@@ -12,6 +12,7 @@ use super::drops::TablePath;
 use super::extract::{JsonBody, Named, NoParams, Params};
 use super::failure::Failure;
 use super::routes::ErrorBody;
+use super::sessions::Use;
 use super::state::State;
 use super::tokens::Caller;
 use crate::catalog::session::Session;
@@ -88,7 +89,7 @@ pub async fn get_policy(
     Named(path): Named<TablePath>,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Json<PoliciesAnswer>, Failure> {
-    let mut session = state.sessions.open().await?;
+    let mut session = state.sessions.open(Use::Look).await?;
     let work = async move {
         let found = policies(&mut session.connection, &path.table()).await;
         session.close().await;
@@ -126,7 +127,7 @@ pub async fn put_policy(
     Params(NoParams {}): Params<NoParams>,
     JsonBody(body): JsonBody<PolicyBody>,
 ) -> Result<Json<PoliciesAnswer>, Failure> {
-    let mut session = state.sessions.open().await?;
+    let mut session = state.sessions.open(Use::Change).await?;
     let (settings, shield) = (state.settings, state.shield);
     let work = async move {
         let (connection, table) = (&mut session.connection, path.table());
@@ -184,7 +185,7 @@ pub async fn delete_policy(
     Named(path): Named<TablePath>,
     Params(params): Params<UnsetParams>,
 ) -> Result<StatusCode, Failure> {
-    let mut session = state.sessions.open().await?;
+    let mut session = state.sessions.open(Use::Change).await?;
     let (settings, shield) = (state.settings, state.shield);
     let work = async move {
         let accept = params.accept_property;
@@ -293,7 +294,7 @@ pub async fn get_plan(
         Ok(at) => at,
         Err(error) => return Err(Failure::Problem(Problem::BadRequest(format!("at: {error}")))),
     };
-    let mut session = state.sessions.open().await?;
+    let mut session = state.sessions.open(Use::Look).await?;
     let settings = state.settings;
     let work = async move {
         let table = path.table();

@@ -1,18 +1,23 @@
 //! Connections: their number, their timeouts, their end.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
+use axum::body::Body;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::connections::{Answer, Connection, Connections};
 use super::routes::router;
 use super::stalling::Stalling;
 use super::state::{Context, State};
@@ -83,19 +88,14 @@ impl Server {
             );
         }
         let app = router(self.state.clone());
-        let connections = Arc::new(Semaphore::new(self.connections));
+        let connections = Connections::new(self.connections);
         loop {
-            let accepted = tokio::select! {
+            let (stream, connection) = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
                 accepted = self.accept(&connections) => accepted,
             };
-            let Some((stream, permit)) = accepted else { break };
-            let serving = self.serve(stream, app.clone(), stop.clone());
-            self.state.tasks().spawn(async move {
-                serving.await;
-                drop(permit);
-            });
+            self.state.tasks().spawn(self.serve(stream, connection, app.clone(), stop.clone()));
         }
         // The port is free from here on: who comes now is told so, and does not wait for us.
         let Server { listener, state, grace, stop: passes, .. } = self;
@@ -107,15 +107,11 @@ impl Server {
         all_ended
     }
 
-    /// The next connection, once there may be one more. `None` never comes.
-    async fn accept(
-        &self,
-        connections: &Arc<Semaphore>,
-    ) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-        let permit = connections.clone().acquire_owned().await.ok()?;
+    /// The next connection, once there is room for it.
+    async fn accept(&self, connections: &Arc<Connections>) -> (TcpStream, Arc<Connection>) {
         loop {
             match self.listener.accept().await {
-                Ok((stream, _)) => return Some((stream, permit)),
+                Ok((stream, _)) => return (stream, connections.admit().await),
                 Err(error) => {
                     tracing::debug!(%error, "a connection was not accepted");
                     tokio::time::sleep(AFTER_REFUSAL).await;
@@ -124,31 +120,39 @@ impl Server {
         }
     }
 
-    /// Serves one connection to its end; once told to stop, the request in flight is its last.
+    /// Serves one connection to its end, or until it gives way to another one; once told to stop, the
+    /// request in flight is its last.
     fn serve(
         &self,
         stream: TcpStream,
+        connection: Arc<Connection>,
         app: Router,
         stop: CancellationToken,
     ) -> impl Future<Output = ()> + Send + 'static {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "small packets of a connection may wait");
         }
-        let io = TokioIo::new(Stalling::new(stream, self.write_timeout));
+        let io = TokioIo::new(Stalling::new(stream, self.write_timeout, connection.clone()));
         let header_timeout = self.header_timeout;
         async move {
-            let connection = http1::Builder::new()
+            let (of, app) = (connection.clone(), TowerToHyperService::new(app));
+            let service = service_fn(move |request| answer(of.clone(), app.clone(), request));
+            let serving = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(header_timeout)
                 .max_buf_size(LARGEST_HEAD)
                 .max_headers(MOST_HEADERS)
-                .serve_connection(io, TowerToHyperService::new(app));
-            let mut connection = std::pin::pin!(connection);
+                .serve_connection(io, service);
+            let mut serving = std::pin::pin!(serving);
             let ended = tokio::select! {
-                ended = connection.as_mut() => ended,
+                ended = serving.as_mut() => ended,
+                () = connection.gives_way() => {
+                    tracing::debug!("a connection gave way to a new one");
+                    Ok(())
+                }
                 () = stop.cancelled() => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
+                    serving.as_mut().graceful_shutdown();
+                    serving.await
                 }
             };
             if let Err(error) = ended {
@@ -156,4 +160,17 @@ impl Server {
             }
         }
     }
+}
+
+/// Answers a request, which is in flight until all of the answer is written.
+async fn answer(
+    connection: Arc<Connection>,
+    app: TowerToHyperService<Router>,
+    mut request: Request<Incoming>,
+) -> io::Result<Response<Answer>> {
+    let gave_way = || io::Error::new(io::ErrorKind::ConnectionAborted, "the connection gave way");
+    let flight = connection.flight().ok_or_else(gave_way)?;
+    request.extensions_mut().insert(connection);
+    let Ok(response) = app.call(request).await;
+    Ok(response.map(|body: Body| Answer::new(body, flight)))
 }

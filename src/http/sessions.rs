@@ -1,6 +1,10 @@
 //! The database sessions of requests: a bounded number, each opened for one request and closed
 //! after it. None is handed on, so none can be handed on inside a transaction, with a setting
 //! that somebody left, or with a password that was rotated since.
+//!
+//! Whoever only looks has fewer of them than there are, so that no number of readers keeps an
+//! operator from dropping something or from stopping a policy. And only so many of them wait for one,
+//! for whoever waits has a connection, and these have a number too.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -19,7 +23,31 @@ pub type OpenDatabase = Arc<dyn Fn() -> anyhow::Result<Database> + Send + Sync>;
 pub struct Sessions {
     database: OpenDatabase,
     permits: Arc<Semaphore>,
+    /// How many of them may be had to look.
+    looking: Arc<Semaphore>,
+    /// How many may wait for one of those.
+    waiting: Semaphore,
     patience: Duration,
+}
+
+/// How many there may be of what.
+#[derive(Debug, Clone, Copy)]
+pub struct Numbers {
+    /// Sessions.
+    pub sessions: usize,
+    /// Of them, those of requests that look.
+    pub looking: usize,
+    /// Requests that wait for one of those.
+    pub waiting: usize,
+}
+
+/// What a session is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// To read, whoever asks.
+    Look,
+    /// To change something, or to start what does.
+    Change,
 }
 
 /// A session of one request. It counts until it is closed or dropped.
@@ -27,27 +55,47 @@ pub struct RequestSession {
     /// The session.
     pub connection: Session,
     _permit: OwnedSemaphorePermit,
+    _looking: Option<OwnedSemaphorePermit>,
 }
 
 impl Sessions {
     /// At most so many at once; who has to wait for one is patient for so long.
-    pub fn new(database: OpenDatabase, at_once: usize, patience: Duration) -> Self {
-        Sessions { database, permits: Arc::new(Semaphore::new(at_once)), patience }
+    pub fn new(database: OpenDatabase, most: Numbers, patience: Duration) -> Self {
+        Sessions {
+            database,
+            permits: Arc::new(Semaphore::new(most.sessions)),
+            looking: Arc::new(Semaphore::new(most.looking)),
+            waiting: Semaphore::new(most.waiting),
+            patience,
+        }
     }
 
     /// Opens a session, once one may be opened.
     ///
     /// # Errors
-    /// [`Failure::Unavailable`] where none may be opened in time, or the database is away;
+    /// [`Failure::Unavailable`] where none may be opened in time, too many wait for one, or the
+    /// database is away;
     /// [`Problem::Unfit`](crate::explicit::problem::Problem::Unfit) where our schema in it is not
     /// the one that this program works with.
-    pub async fn open(&self) -> Result<RequestSession, Failure> {
-        let permit = tokio::time::timeout(self.patience, self.permits.clone().acquire_owned());
-        let Ok(Ok(permit)) = permit.await else { return Err(Failure::Unavailable) };
+    pub async fn open(&self, to: Use) -> Result<RequestSession, Failure> {
+        let permits = async {
+            // First this one: whoever waits for it must hold none that others could use.
+            let looking = match to {
+                Use::Look => {
+                    let _place = self.waiting.try_acquire().ok()?;
+                    Some(self.looking.clone().acquire_owned().await.ok()?)
+                }
+                Use::Change => None,
+            };
+            Some((self.permits.clone().acquire_owned().await.ok()?, looking))
+        };
+        let Ok(Some((permit, looking))) = tokio::time::timeout(self.patience, permits).await else {
+            return Err(Failure::Unavailable);
+        };
         let database = (self.database)().map_err(|error| Failure::of_configuration(&error))?;
         let opened = database.session().await;
         let connection = opened.map_err(|error| Failure::of_session(&error))?;
-        Ok(RequestSession { connection, _permit: permit })
+        Ok(RequestSession { connection, _permit: permit, _looking: looking })
     }
 }
 

@@ -1,7 +1,8 @@
-//! A connection whose client takes nothing of its answer is given up.
+//! A connection whose client takes nothing of its answer is given up; and it is told what was read and flushed.
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -9,16 +10,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
+use super::connections::Connection;
+
 /// A stream on which a write that makes no progress for `patience` is an error.
 pub struct Stalling {
     stream: TcpStream,
     patience: Duration,
+    connection: Arc<Connection>,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl Stalling {
-    pub fn new(stream: TcpStream, patience: Duration) -> Self {
-        Stalling { stream, patience, stalled: None }
+    pub fn new(stream: TcpStream, patience: Duration, connection: Arc<Connection>) -> Self {
+        Stalling { stream, patience, connection, stalled: None }
     }
 
     /// What came of a write: progress stops the clock, none starts it.
@@ -43,7 +47,11 @@ impl AsyncRead for Stalling {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let came = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if came.is_pending() {
+            self.connection.has_read();
+        }
+        came
     }
 }
 
@@ -72,6 +80,10 @@ impl AsyncWrite for Stalling {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let came = Pin::new(&mut self.stream).poll_flush(context);
+        // It is asked for when all that was to be written is.
+        if matches!(came, Poll::Ready(Ok(()))) {
+            self.connection.flushed();
+        }
         self.bounded(context, came)
     }
 

@@ -11,7 +11,7 @@ use tracing::Instrument;
 use super::failure::{Failure, of_join};
 use super::passes::{Passes, RunPass};
 use super::probes::Probe;
-use super::sessions::{OpenDatabase, Sessions};
+use super::sessions::{Numbers, OpenDatabase, Sessions};
 use super::tokens::Tokens;
 use crate::config::Config;
 use crate::explicit::Bounds;
@@ -58,13 +58,17 @@ impl State {
     pub fn new(config: &Config, context: Context, stop: CancellationToken) -> Arc<Self> {
         let tasks = TaskTracker::new();
         let patience = config.database.connect_timeout.get();
+        let sessions = config.http.max_sessions.get() as usize;
+        let drops = config.http.max_concurrent_drops.get() as usize;
+        let most = Numbers {
+            sessions,
+            // The configuration has seen to it that there are more sessions than drops.
+            looking: sessions.saturating_sub(drops),
+            waiting: (config.http.max_connections.get() as usize).div_ceil(4),
+        };
         Arc::new(State {
             probe: Probe::new(context.database.clone()),
-            sessions: Sessions::new(
-                context.database,
-                config.http.max_sessions.get() as usize,
-                patience,
-            ),
+            sessions: Sessions::new(context.database, most, patience),
             passes: Passes::new(context.turn, context.pass, tasks.clone(), stop),
             metrics: context.metrics,
             tokens: context.tokens,
@@ -73,7 +77,7 @@ impl State {
             shield: shield::Settings::from_config(config),
             bounds: Bounds::from_config(config),
             body_timeout: config.http.body_timeout.get(),
-            drops: Arc::new(Semaphore::new(config.http.max_concurrent_drops.get() as usize)),
+            drops: Arc::new(Semaphore::new(drops)),
             tasks,
         })
     }

@@ -11,6 +11,7 @@ use super::extract::{Named, Params};
 use super::failure::Failure;
 use super::maintenance::CatalogPath;
 use super::routes::ErrorBody;
+use super::sessions::Use;
 use super::state::State;
 use crate::explicit::problem::Problem;
 use crate::sweep::Scope;
@@ -50,7 +51,7 @@ pub async fn verify_catalog(
 ) -> Result<Json<Report>, Failure> {
     let table = table.map(|name| named(&name)).transpose()?;
     let scope = Scope { catalog: Some(catalog), table };
-    let mut session = state.sessions.open().await?;
+    let mut session = state.sessions.open(Use::Look).await?;
     let settings = state.verify;
     let work = async move {
         let report = verify_in(&mut session.connection, &settings, &scope).await;

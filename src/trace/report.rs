@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::state::{Hold, Stage};
 use crate::catalog::discovery::Counts;
+use crate::catalog::removals::{Namer, Stuck};
 use crate::catalog::traces::read::DropRow;
 use crate::instant::UtcInstant;
 
@@ -24,6 +25,9 @@ pub struct TraceReport {
     pub snapshot_retention_seconds: Option<i64>,
     /// Objects in the server's queue, the whole catalog's, up to 100 000.
     pub undrained: i64,
+    /// What of it the server tried and has not drained, the oldest first, up to 100: a path that a row still
+    /// names is skipped at each run.
+    pub stuck: Vec<StuckObject>,
     /// Drops of the whole catalog that are not gone, up to 200 000; those that a restore took back
     /// are left out.
     pub not_gone: i64,
@@ -33,6 +37,72 @@ pub struct TraceReport {
     pub drops: Vec<DropTrace>,
     /// Where there may be older drops: ask for them with `before` at this.
     pub next_before: Option<i64>,
+}
+
+/// A queued path that the server tried, and has not drained.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct StuckObject {
+    /// The row of the queue.
+    pub removal_id: i64,
+    /// The path.
+    pub path: String,
+    /// When it was queued.
+    pub queued_at: UtcInstant,
+    /// How often it was tried.
+    pub attempts: i32,
+    /// When last.
+    pub last_attempt_at: Option<UtcInstant>,
+    /// A row that names the path.
+    pub named_by: NamedBy,
+}
+
+/// A row that names a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum NamedBy {
+    /// A data file.
+    DataFile(Naming),
+    /// A deletion vector.
+    Vector(Naming),
+    /// Neither a file nor a vector: an upload, which is not looked at, or the object cannot be deleted.
+    NoFile,
+    /// Nobody can tell: the server is older than V17.
+    Unknown,
+}
+
+/// Which row it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Naming {
+    /// The id of the file or vector.
+    pub file_id: i64,
+    /// NAMESPACE.TABLE, as the table is named now or was named last.
+    pub table: Option<String>,
+    /// Its id.
+    pub table_id: i64,
+    /// The snapshot in which it ended; null while it is live.
+    pub end_snapshot: Option<i64>,
+}
+
+impl StuckObject {
+    /// As the catalog has it; `by_path` says whether the rows were looked for that name it.
+    pub(super) fn of(stuck: Stuck, by_path: bool) -> Self {
+        let named_by = match stuck.named_by {
+            None if by_path => NamedBy::NoFile,
+            None => NamedBy::Unknown,
+            Some(Namer { is_vector, file_id, table_id, table, end_snapshot }) => {
+                let naming = Naming { file_id, table, table_id, end_snapshot };
+                if is_vector { NamedBy::Vector(naming) } else { NamedBy::DataFile(naming) }
+            }
+        };
+        StuckObject {
+            removal_id: stuck.removal_id,
+            path: stuck.path,
+            queued_at: stuck.scheduled_at.into(),
+            attempts: stuck.attempts,
+            last_attempt_at: stuck.last_attempt_at.map(UtcInstant::from),
+            named_by,
+        }
+    }
 }
 
 /// What became of a drop.

@@ -58,6 +58,8 @@ pub enum Hold {
     Queue {
         /// How many, up to 100 000; there may be more then.
         objects: i64,
+        /// How many of them the server tried and has not drained: those in `stuck` of the report.
+        stuck: i64,
     },
     /// Nothing but the next pass, which will note it.
     Pass,
@@ -92,14 +94,15 @@ pub fn judge(
     if let Some((_, mark)) = drop.noted.purged {
         let held = match queue.at_or_below(mark) {
             0 => Hold::Pass,
-            objects => Hold::Queue { objects },
+            objects => Hold::Queue { objects, stuck: queue.stuck_at_or_below(mark) },
         };
         return (Stage::Queued, vec![held]);
     }
     match files_left {
         // Its mark is not known yet: at the most it is the end of the queue.
         Some(0) if queue.undrained > 0 => {
-            (Stage::Queued, vec![Hold::Queue { objects: queue.undrained }, Hold::Pass])
+            let stuck = queue.stuck_at_or_below(i64::MAX);
+            (Stage::Queued, vec![Hold::Queue { objects: queue.undrained, stuck }, Hold::Pass])
         }
         Some(0) => (Stage::Queued, vec![Hold::Pass]),
         _ => (Stage::Purging, vec![Hold::Purge]),

@@ -14,7 +14,7 @@ use crate::catalog::checks::drops::{
 };
 use crate::catalog::discovery::Counts;
 use crate::catalog::restore::undone;
-use crate::catalog::traces::unindexed::has_ended_index;
+use crate::catalog::traces::unindexed::{has_ended_index, server_is_newer};
 
 /// Drops in one piece of the history.
 const PIECE: i64 = 200;
@@ -31,11 +31,16 @@ pub async fn check(
     let catalog_id = scene.catalog.catalog_id;
     let has_index = has_ended_index(probe.turn().await?).await?;
     if !has_index {
-        findings.gaps.push(
-            "the server is older than V19 and has no index hog_data_file_ended: the rows that \
-             drops ended were not counted"
-                .to_owned(),
-        );
+        let uncounted = "the rows that drops ended were not counted";
+        match server_is_newer(probe.turn().await?).await? {
+            true => findings.gaps.push(format!(
+                "the server's index hog_data_file_ended is missing: {uncounted}; tailrace doctor \
+                 says how to build it"
+            )),
+            false => findings.unsupported.push(format!(
+                "the server is older than V19 and has no index hog_data_file_ended: {uncounted}"
+            )),
+        }
     }
     let mut drops = NewestFirst::new();
     while let Some(piece) = drops.next(probe, scene).await? {

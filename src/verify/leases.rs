@@ -22,7 +22,7 @@ pub async fn check(
     let there = lease_tables(probe.turn().await?).await?;
     if !there.claims {
         let note = "the server is older than V15 and has no compaction claims: there are no leases";
-        findings.notes.push(note.to_owned());
+        findings.unsupported.push(note.to_owned());
         return Ok(());
     }
     if !there.claimants {

@@ -10,7 +10,8 @@
 //! most as many budgets as there are checks.
 //!
 //! What could not be looked at is `incomplete`, never `ok`: a budget that ran out, a right that the
-//! role lacks, an index or a table that an older server lacks.
+//! role lacks, an index that somebody removed. What an older server cannot support, for it has no such
+//! index or table, is `unsupported`: listed, and no failure, for nothing mends it but another server.
 
 mod density;
 mod governed;

@@ -98,6 +98,8 @@ pub struct Findings {
     pub notes: Vec<String>,
     /// Why not all of it could be told, although the check came to its end.
     pub gaps: Vec<String>,
+    /// What of it this server cannot support, and what it lacks for that.
+    pub unsupported: Vec<String>,
 }
 
 impl Findings {

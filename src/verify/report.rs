@@ -81,6 +81,9 @@ pub enum Status {
     Ok,
     /// All was looked at; what was found is worth knowing, and no violation.
     Information,
+    /// The server lacks what the check needs, for it is older: nobody can make all of the check there.
+    /// In the rest nothing was found.
+    Unsupported,
     /// Not all could be looked at, and nothing was found in the rest.
     Incomplete,
     /// What must not be was found.
@@ -93,6 +96,7 @@ impl Status {
         match self {
             Self::Ok => "ok",
             Self::Information => "information",
+            Self::Unsupported => "unsupported",
             Self::Incomplete => "incomplete",
             Self::Violated => "violated",
         }
@@ -134,7 +138,7 @@ pub struct CheckReport {
     pub complete: bool,
     /// Up to 20 of those found.
     pub samples: Vec<Sample>,
-    /// Why it is not complete, and what else there is to say.
+    /// Why it is not complete, what the server lacks, and what else there is to say.
     pub notes: Vec<String>,
 }
 
@@ -154,7 +158,8 @@ pub struct CatalogReport {
 /// A verification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Report {
-    /// `violated` if any check is, else `incomplete` if any is, else `ok`.
+    /// `violated` if any check is, else `incomplete` if any is, else `ok`: what a server cannot support is
+    /// no failure.
     pub status: Status,
     /// By name.
     pub catalogs: Vec<CatalogReport>,
@@ -162,16 +167,18 @@ pub struct Report {
 
 impl CheckReport {
     pub(super) fn of(check: Check, findings: Findings, stopped: Option<String>) -> Self {
-        let Findings { count, samples, notes, gaps } = findings;
-        let complete = stopped.is_none() && gaps.is_empty();
+        let Findings { count, samples, notes, gaps, unsupported } = findings;
+        let is_through = stopped.is_none() && gaps.is_empty();
+        let complete = is_through && unsupported.is_empty();
         let only_tells = matches!(check, Check::UndatedFiles | Check::WaitingPartitions);
-        let status = match (count > 0, complete) {
+        let status = match (count > 0, is_through) {
             (true, _) if !only_tells => Status::Violated,
             (_, false) => Status::Incomplete,
+            _ if !complete => Status::Unsupported,
             (true, true) => Status::Information,
             (false, true) => Status::Ok,
         };
-        let notes = stopped.into_iter().chain(gaps).chain(notes).collect();
+        let notes = stopped.into_iter().chain(gaps).chain(unsupported).chain(notes).collect();
         CheckReport { check, status, count, complete, samples, notes }
     }
 }
@@ -180,7 +187,8 @@ impl Report {
     pub(super) fn of(catalogs: Vec<CatalogReport>) -> Self {
         let checks = catalogs.iter().flat_map(|catalog| &catalog.checks);
         let worst = checks.map(|check| check.status).max().unwrap_or(Status::Ok);
-        let status = if worst == Status::Information { Status::Ok } else { worst };
+        let is_fine = matches!(worst, Status::Information | Status::Unsupported);
+        let status = if is_fine { Status::Ok } else { worst };
         Report { status, catalogs }
     }
 }
@@ -216,6 +224,22 @@ mod tests {
     }
 
     #[test]
+    fn what_a_server_lacks_hides_nothing_that_was_found_or_not_looked_at() {
+        let out = || Some("out of budget".to_owned());
+        for (count, gaps, stopped, status) in [
+            (0, 0, None, Status::Unsupported),
+            (0, 1, None, Status::Incomplete),
+            (0, 0, out(), Status::Incomplete),
+            (1, 0, None, Status::Violated),
+        ] {
+            let unsupported = vec!["the server is older".to_owned()];
+            let findings = Findings { unsupported, ..found(count, gaps) };
+            let report = CheckReport::of(Check::DropHistory, findings, stopped);
+            assert_eq!((report.status, report.complete), (status, false), "{report:?}");
+        }
+    }
+
+    #[test]
     fn the_worst_check_counts_and_information_is_none() {
         let report = |checks: &[(Check, i64, usize)]| {
             let checks = checks
@@ -231,6 +255,18 @@ mod tests {
         assert_eq!(report(&[told]), Status::Ok);
         assert_eq!(report(&[gap, told]), Status::Incomplete);
         assert_eq!(report(&[gap, (Check::Leases, 1, 0), told]), Status::Violated);
+        let of_statuses = |statuses: &[Status]| {
+            let checks = statuses.iter().map(|status| CheckReport {
+                status: *status,
+                ..CheckReport::of(Check::Leases, Findings::default(), None)
+            });
+            let (catalog, as_of) = ("lake".to_owned(), UtcInstant::from_days(0));
+            let checks = checks.collect();
+            Report::of(vec![CatalogReport { catalog, as_of, snapshot_id: 1, checks }]).status
+        };
+        let (unsupported, incomplete) = (Status::Unsupported, Status::Incomplete);
+        assert_eq!(of_statuses(&[Status::Information, unsupported, Status::Ok]), Status::Ok);
+        assert_eq!(of_statuses(&[incomplete, unsupported]), incomplete);
     }
 
     #[test]
@@ -238,7 +274,13 @@ mod tests {
         for check in Check::ALL {
             assert_eq!(serde_json::to_value(check).expect("JSON"), check.name());
         }
-        for status in [Status::Ok, Status::Information, Status::Incomplete, Status::Violated] {
+        for status in [
+            Status::Ok,
+            Status::Information,
+            Status::Unsupported,
+            Status::Incomplete,
+            Status::Violated,
+        ] {
             assert_eq!(serde_json::to_value(status).expect("JSON"), status.name());
         }
     }

@@ -71,7 +71,8 @@ class Changes(Case):
         start, appended = snapshots_of("fence")
         fenced = self.drop(table, ["1"], fence=True)
         path = table._path("/truncate")
-        emptied = self.client._request("POST", path)
+        incarnation = {"expected_table_uuid": table.table_uuid}
+        emptied = self.client._request("POST", path, params=incarnation)
         for window in (
             (start, fenced["snapshot_id"]),
             (fenced["snapshot_id"], emptied["snapshot_id"]),

@@ -56,7 +56,9 @@ pub struct Drained {
 ///
 /// Nothing indexes `drained_at`. The queue is drained from its lower end, so the newest drained
 /// rows lie right below the first undrained one: the primary key is read from there downwards,
-/// for a bounded number of rows, those of other catalogs among them. The first undrained one comes
+/// for a bounded number of rows, those of other catalogs among them. What was tried in vain stays at the
+/// lower end while the others go, so the first one counts that was not tried yet, of the first thousand
+/// undrained ones. They come
 /// from hog_file_removal_drain: with `catalog_id = $1` the order by `removal_id` alone would do, and
 /// the planner would take the primary key, past every row that was ever drained.
 pub async fn drained_of_late(connection: &mut Session, catalog_id: i64) -> sqlx::Result<Drained> {
@@ -68,6 +70,11 @@ pub async fn drained_of_late(connection: &mut Session, catalog_id: i64) -> sqlx:
                     as "seconds!"
            from (select catalog_id, drained_at from hog_file_removal
                  where removal_id < coalesce(
+                   (select removal_id from (
+                      select catalog_id, removal_id, attempts from hog_file_removal
+                      where catalog_id between $1 and $1 and drained_at is null
+                      order by catalog_id, removal_id limit 1000) as first_rows
+                    where attempts = 0 order by catalog_id, removal_id limit 1),
                    (select removal_id from hog_file_removal
                     where catalog_id between $1 and $1 and drained_at is null
                     order by catalog_id, removal_id limit 1), 9223372036854775807)

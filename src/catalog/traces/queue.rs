@@ -37,6 +37,8 @@ pub struct Queue {
     pub is_all: bool,
     /// By mark, how many of them are at or below it.
     at_or_below: BTreeMap<i64, i64>,
+    /// The ids of those that were tried in vain, as far as they are told.
+    pub stuck: Vec<i64>,
 }
 
 impl Queue {
@@ -44,6 +46,11 @@ impl Queue {
     /// is all of the queue, or less than that, is it exact.
     pub fn at_or_below(&self, mark: i64) -> i64 {
         self.at_or_below.get(&mark).copied().unwrap_or(0)
+    }
+
+    /// How many of those that were tried in vain are at or below a mark.
+    pub fn stuck_at_or_below(&self, mark: i64) -> i64 {
+        self.stuck.iter().filter(|removal_id| **removal_id <= mark).count() as i64
     }
 }
 
@@ -75,5 +82,6 @@ pub async fn queue(
         let is_below = |bucket: i32| usize::try_from(bucket).is_ok_and(|bucket| bucket <= position);
         *count = rows.iter().filter(|row| is_below(row.bucket)).map(|row| row.rows).sum();
     }
-    Ok(Queue { undrained, is_all: undrained < COUNTED, at_or_below: counts })
+    let is_all = undrained < COUNTED;
+    Ok(Queue { undrained, is_all, at_or_below: counts, stuck: Vec::new() })
 }

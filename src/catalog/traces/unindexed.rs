@@ -16,6 +16,19 @@ pub async fn has_ended_index(connection: &mut Session) -> sqlx::Result<bool> {
     server_has_index(connection, "hog_data_file", "hog_data_file_ended").await
 }
 
+/// Whether the server's migrations went beyond V19, told by the column that V20 brought: where that is
+/// there, an index of V19 is not there because somebody removed it.
+pub async fn server_is_newer(connection: &mut Session) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select exists (
+             select from pg_catalog.pg_attribute a
+             where a.attrelid = pg_catalog.to_regclass('hog_table')::oid
+               and a.attname = 'retirement_eligible_at' and not a.attisdropped) as "there!""#
+    )
+    .fetch_one(connection)
+    .await
+}
+
 /// How many drops of one table a pass looks at, the oldest first.
 const DROPS_OF_TABLE: i64 = 100;
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Asked;
 use super::known::Known;
 use super::partitions::Written;
-use crate::cli::text::{bytes, columns, count, counted, visible};
+use crate::cli::text::{bytes, columns, count, counted};
 use crate::explicit::call::DropAnswer;
 
 /// What an answer is told by.
@@ -90,8 +90,8 @@ impl<'a> Teller<'a> {
             .iter()
             .map(|line| {
                 vec![
-                    visible(line.typed),
-                    visible(&serde_json::to_string(line.values).unwrap_or_default()),
+                    line.typed.to_owned(),
+                    serde_json::to_string(line.values).unwrap_or_default(),
                     meaning(line),
                     format!("spec {}", count(line.spec_id)),
                     counted(line.files, "file"),

@@ -3,6 +3,7 @@
 mod connections;
 mod drop;
 mod exit_codes;
+mod hostile;
 mod instants;
 mod json;
 mod passfile;

@@ -291,7 +291,7 @@ async fn every_known_spec_is_listed() -> Result<()> {
     let text = database.ran(&["spec", "list", "lake", "events.raw"]).await?;
     let line = format!(
         "2     day(at)           live         {copied}  later           row 10, noted {due}  \
-         {copied} by tester: two lines\n"
+         {copied} by tester: two\\nlines\n"
     );
     assert!(text.out.ends_with(&line), "{}", text.out);
     Ok(())

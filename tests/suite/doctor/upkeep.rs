@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::{TimeDelta, Utc};
 use tailrace_kit::lake::{Catalog, CatalogOptions, Field, NewFile};
-use tailrace_kit::standin::Consumer;
+use tailrace_kit::standin::{Cleanup, Consumer};
 
 use crate::doctor::text;
 use crate::support::TestDatabase;
@@ -129,7 +129,8 @@ async fn how_deep_the_queue_is_and_how_long_it_takes() -> Result<()> {
     };
     assert_eq!(
         of_lake().await?,
-        "ok: 1000 objects wait to be deleted: about 15 minutes at 4000 an hour, as is usual"
+        "ok: 1000 objects wait to be deleted: about 15 minutes at 4000 an hour, the server's default, \
+         for none was measured of late"
     );
     // What was drained lies below what was not.
     database.sql("DELETE FROM hog_file_removal WHERE drained_at IS NULL").await?;
@@ -178,5 +179,89 @@ async fn a_clock_behind_the_newest_snapshot() -> Result<()> {
     assert_eq!((said.code, clocks[0].0, clocks[1]), (3, "problem", ("ok", agree)));
     let behind = "the database's clock is 4 hours behind the newest snapshot (";
     assert!(clocks[0].1.starts_with(behind), "{clocks:?}");
+    Ok(())
+}
+
+/// A queued path that a row names: cleanup skips it at each run. It is named with the row, hides no pace,
+/// and what is behind it goes.
+#[tokio::test]
+async fn a_path_that_a_row_names_is_told_with_the_row() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let catalog = keeping(&database, Some(HOUR)).await?;
+    let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;
+    let files = [0, 0].map(|age| NewFile::of([days_ago(age)])).to_vec();
+    let ids = table.append(files).await?.file_ids;
+    table.register_vector(ids[0], 1, None).await?;
+    table.register_vector(ids[0], 2, None).await?;
+    let ended = catalog.head().await?;
+    let vector =
+        format!("(SELECT max(delete_file_id) FROM hog_delete_file WHERE end_snapshot = {ended})");
+    let queue = |path: &str| {
+        format!(
+            "INSERT INTO hog_file_removal (catalog_id, path, file_kind, reason, scheduled_at)
+             VALUES ({}, {path}, 'data', 'snapshot_expiry', '2026-09-17T05:00:00Z')",
+            catalog.catalog_id
+        )
+    };
+    let path_of =
+        |file: i64| format!("(SELECT path FROM hog_data_file WHERE data_file_id = {file})");
+    let of_vector = format!("(SELECT path FROM hog_delete_file WHERE delete_file_id = {vector})");
+    let path = database.text(&format!("SELECT {}", path_of(ids[1]))).await?.unwrap_or_default();
+    database.sql(&queue(&path_of(ids[1]))).await?;
+
+    // Nobody has tried it yet.
+    let waits = "1 object waits to be deleted: about 1 second at 4000 an hour, the server's default, \
+                 for none was measured of late";
+    assert_eq!(database.doctor().await?.of("removal_queue"), [("ok", waits)]);
+    let cleanup = Cleanup::new(&catalog);
+    for _ in 0..2 {
+        assert_eq!(cleanup.run(10).await?.violations, 1);
+    }
+    let told = format!(
+        "1 queued object was tried and not drained: {path} (queued 2026-09-17T05:00:00Z, attempts 2, \
+         named by data file {} of events.raw, live)",
+        ids[1]
+    );
+    let rest = "no object waits to be deleted, but what is stuck";
+    let said = database.doctor().await?;
+    assert_eq!(said.of("removal_queue"), [("warning", &*told), ("ok", rest)]);
+
+    // What was drained behind it tells the pace, and a vector that has ended names its path too.
+    database.sql(&queue(&of_vector)).await?;
+    for number in 0..150 {
+        database.sql(&queue(&format!("'x{number}'"))).await?;
+    }
+    assert_eq!(cleanup.run(200).await?.absent, 150);
+    database.sql(&queue("'y'")).await?;
+    let said = database.doctor().await?;
+    let [(level, both), (_, pace)] = said.of("removal_queue")[..] else {
+        panic!("{:?}", said.findings)
+    };
+    let vector = database.text(&format!("SELECT {vector}::text")).await?.unwrap_or_default();
+    let of_vector =
+        format!("attempts 1, named by vector {vector} of events.raw, ended in snapshot {ended})");
+    assert!(level == "warning" && both.starts_with("2 queued objects were tried"), "{both}");
+    assert!(both.ends_with(&of_vector), "{both}");
+    assert!(pace.starts_with("1 object waits") && pace.ends_with("an hour, as of late"), "{pace}");
+    Ok(())
+}
+
+/// Without the index of paths it is not looked for which row it is.
+#[tokio::test]
+async fn before_v17_nobody_can_tell_which_row_names_a_path() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    database.lake.downgrade(16).await?;
+    let catalog = keeping(&database, Some(HOUR)).await?;
+    database
+        .sql(&format!(
+            "INSERT INTO hog_file_removal (catalog_id, path, file_kind, reason, scheduled_at, attempts)
+             VALUES ({}, 'x', 'data', 'snapshot_expiry', '2026-09-17T05:00:00Z', 12)",
+            catalog.catalog_id
+        ))
+        .await?;
+    let told = "1 queued object was tried and not drained: x (queued 2026-09-17T05:00:00Z, attempts 12, \
+                which row names it cannot be told before V17)";
+    let rest = "no object waits to be deleted, but what is stuck";
+    assert_eq!(database.doctor().await?.of("removal_queue"), [("warning", told), ("ok", rest)]);
     Ok(())
 }

@@ -61,7 +61,8 @@ impl Scene {
         let dropped = drop_partitions(&mut session, &table, &of_day, "me", &bounds).await;
         let mut truncated = async |idempotency_key| {
             let body = TruncateBody { idempotency_key, ..TruncateBody::default() };
-            truncate(&mut session, &table, None, &body, "me", &bounds).await.map(|_| ())
+            let uuid = Some(self.identity.table_uuid);
+            truncate(&mut session, &table, uuid, &body, "me", &bounds).await.map(|_| ())
         };
         let keyed = truncated(Some(Uuid::new_v4())).await;
         Ok([dropped.map(|_| ()), keyed, truncated(None).await])

@@ -76,7 +76,8 @@ async fn truncated(
 ) -> Result<Result<i64, Problem>> {
     let mut session = scene.database.tailrace().session().await?;
     let body = TruncateBody { idempotency_key, ..TruncateBody::default() };
-    let answer = truncate(&mut session, &raw(), None, &body, "me", bounds).await;
+    let uuid = Some(scene.table.table_uuid);
+    let answer = truncate(&mut session, &raw(), uuid, &body, "me", bounds).await;
     Ok(answer.map(|answer| answer.snapshot_id))
 }
 

@@ -72,7 +72,8 @@ async fn dropped(scene: &Scene, bounds: &Bounds) -> Result<Result<i64, Problem>>
 
 async fn truncated(scene: &Scene, bounds: &Bounds) -> Result<Result<i64, Problem>> {
     let mut session = scene.database.tailrace().session().await?;
-    let answer = truncate(&mut session, &raw(), None, &TruncateBody::default(), "me", bounds).await;
+    let (uuid, body) = (Some(scene.table.table_uuid), TruncateBody::default());
+    let answer = truncate(&mut session, &raw(), uuid, &body, "me", bounds).await;
     Ok(answer.map(|answer| answer.snapshot_id))
 }
 

@@ -137,11 +137,11 @@ async fn truncate_ends_everything_with_the_servers_pair() -> Result<()> {
     let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;
     let version = catalog.schema_version().await?;
     let mut session = database.tailrace().session().await?;
-    let call = TruncateBody::default();
-    let empty = truncate(&mut session, &raw(), None, &call, "me", &bounds()).await?;
+    let (call, uuid) = (TruncateBody::default(), Some(table.table_uuid));
+    let empty = truncate(&mut session, &raw(), uuid, &call, "me", &bounds()).await?;
     assert_eq!((empty.snapshot_id, empty.schema_version), (catalog.head().await?, version));
     table.append(vec![NewFile::of(["1"]), NewFile::of(["2"])]).await?;
-    let done = truncate(&mut session, &raw(), None, &call, "me", &bounds()).await?;
+    let done = truncate(&mut session, &raw(), uuid, &call, "me", &bounds()).await?;
     assert_eq!((done.snapshot_id, done.schema_version), (catalog.head().await?, version + 1));
     assert_eq!(table.live_files().await?.len(), 0);
     let kinds: Vec<String> = sqlx::query_scalar(

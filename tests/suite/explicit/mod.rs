@@ -97,7 +97,8 @@ impl Scene {
     /// A truncate in a session of its own.
     pub async fn truncate(&self, body: &TruncateBody) -> Result<Result<TruncateAnswer, Problem>> {
         let mut session = self.session().await?;
-        Ok(truncate(&mut session, &raw(), None, body, "me", &patient()).await)
+        let uuid = Some(self.table.table_uuid);
+        Ok(truncate(&mut session, &raw(), uuid, body, "me", &patient()).await)
     }
 
     /// The ids of the live files.

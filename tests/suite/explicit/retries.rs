@@ -160,7 +160,8 @@ async fn a_truncate_with_a_key_is_as_safe() -> Result<()> {
             let body = TruncateBody { idempotency_key: key, ..TruncateBody::default() };
             let call = async || {
                 let mut session = through.session().await.ok()?;
-                truncate(&mut session, &raw(), None, &body, "me", &patient()).await.ok()
+                let uuid = Some(scene.table.table_uuid);
+                truncate(&mut session, &raw(), uuid, &body, "me", &patient()).await.ok()
             };
             wire.fault(at, fault);
             let cut_off = call().await;
@@ -192,7 +193,8 @@ async fn an_answer_that_is_lost_at_commit_says_where_to_look() -> Result<()> {
             let mut session = through.session().await?;
             let body = TruncateBody { idempotency_key: key, ..TruncateBody::default() };
             proxy.cut_next(cut);
-            let lost = truncate(&mut session, &raw(), None, &body, "me", &patient()).await;
+            let uuid = Some(scene.table.table_uuid);
+            let lost = truncate(&mut session, &raw(), uuid, &body, "me", &patient()).await;
             assert!(proxy.has_cut());
             let expected = match key {
                 None => Problem::OutcomeUnknown { table: "events.raw".to_owned() },

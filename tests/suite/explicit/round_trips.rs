@@ -65,7 +65,8 @@ async fn a_truncate_holds_the_lock_as_briefly() -> Result<()> {
     ] {
         scene.table.append(vec![file("1"), file("2")]).await?;
         wire.forget();
-        truncate(&mut session, &raw(), None, &body, "me", &patient()).await?;
+        let uuid = Some(scene.table.table_uuid);
+        truncate(&mut session, &raw(), uuid, &body, "me", &patient()).await?;
         assert_eq!(under_lock(&wire), expected);
     }
     Ok(())

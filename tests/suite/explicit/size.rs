@@ -31,13 +31,13 @@ async fn too_many_files_are_refused_while_somebody_else_has_the_lock() -> Result
     let dry = DropBody { dry_run: true, ..body.clone() };
     assert_eq!(scene.call_with(&dry, &at_most(3)).await?, Err(too_many(4, 3)));
     let mut session = scene.session().await?;
-    let call = TruncateBody::default();
-    let refused = truncate(&mut session, &raw(), None, &call, "me", &at_most(4)).await;
+    let (call, uuid) = (TruncateBody::default(), Some(scene.table.table_uuid));
+    let refused = truncate(&mut session, &raw(), uuid, &call, "me", &at_most(4)).await;
     assert_eq!(refused, Err(too_many(5, 4)));
     gate.open().await?;
     assert_eq!(scene.everything().await?, before);
     assert_eq!(scene.call_with(&body, &at_most(4)).await??.files_ended, 4);
-    truncate(&mut session, &raw(), None, &call, "me", &at_most(1)).await?;
+    truncate(&mut session, &raw(), uuid, &call, "me", &at_most(1)).await?;
     assert_eq!(scene.live().await?, Vec::<i64>::new());
     Ok(())
 }
@@ -55,8 +55,8 @@ async fn late_files_that_are_too_many_are_found_under_the_lock() -> Result<()> {
                 false => scene.call_with(&body, &bounds).await?.map(|_| ()),
                 true => {
                     let mut session = scene.session().await?;
-                    let call = TruncateBody::default();
-                    truncate(&mut session, &raw(), None, &call, "me", &bounds).await.map(|_| ())
+                    let (call, uuid) = (TruncateBody::default(), Some(scene.table.table_uuid));
+                    truncate(&mut session, &raw(), uuid, &call, "me", &bounds).await.map(|_| ())
                 }
             })
         };

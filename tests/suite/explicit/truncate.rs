@@ -3,6 +3,7 @@
 use anyhow::Result;
 use serde_json::Value;
 use tailrace::explicit::call::{TruncateAnswer, TruncateBody};
+use tailrace::explicit::fingerprint::of_truncate;
 use tailrace::explicit::problem::Problem;
 use tailrace::explicit::truncate;
 use tailrace_kit::lake::{Difference, Field, NewFile, differences};
@@ -117,7 +118,7 @@ async fn a_keyed_one_is_done_once() -> Result<()> {
         assert_eq!(scene.truncate(&other).await?.expect_err("another request").status(), 422);
     }
     let mut session = scene.session().await?;
-    let uuid = Some(scene.table.table_uuid);
+    let uuid = Some(Uuid::nil());
     let other = truncate(&mut session, &raw(), uuid, &call, "me", &patient()).await;
     assert_eq!(other.expect_err("another request").status(), 422);
     assert_eq!((scene.everything().await?.1, scene.live().await?.len()), (before.1, 1));
@@ -127,6 +128,31 @@ async fn a_keyed_one_is_done_once() -> Result<()> {
     let third = scene.truncate(&unkeyed).await??;
     assert_eq!(scene.truncate(&unkeyed).await??, third, "nothing was left: the head");
     assert_eq!(scene.receipts().await?, 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_an_incarnation_nothing_goes() -> Result<()> {
+    let scene = motley().await?;
+    let mut session = scene.session().await?;
+    let missing = "expected_table_uuid is missing: a truncate names the incarnation of the table \
+                   that it empties";
+    let before = scene.everything().await?;
+    for call in [TruncateBody::default(), keyed()] {
+        let refused = truncate(&mut session, &raw(), None, &call, "me", &patient()).await;
+        assert_eq!(refused, Err(Problem::BadRequest(missing.to_owned())));
+    }
+    assert_eq!(scene.everything().await?, before);
+
+    // A request of before that was demanded is answered as it was: it ends nothing.
+    let call = keyed();
+    let done = scene.truncate(&call).await??;
+    sqlx::query("UPDATE tailrace.drop_receipt SET fingerprint = $1")
+        .bind(of_truncate(&raw(), None, &call))
+        .execute(&scene.database.pool)
+        .await?;
+    let again = truncate(&mut session, &raw(), None, &call, "me", &patient()).await;
+    assert_eq!(again, Ok(done));
     Ok(())
 }
 

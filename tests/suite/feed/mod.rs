@@ -8,6 +8,7 @@ mod pages;
 mod random;
 mod refusals;
 mod servers;
+mod several;
 
 use std::pin::pin;
 

@@ -211,8 +211,9 @@ impl Lake {
     async fn emptied(&self, seen: &mut Seen) -> Result<()> {
         let mut session = self.database.tailrace().session().await?;
         let table = named("emptied");
+        let uuid = Some(self.catalog.open_table("events", "emptied").await?.table_uuid);
         let body = TruncateBody::default();
-        let done = truncate(&mut session, &table, None, &body, "me", &patient()).await?;
+        let done = truncate(&mut session, &table, uuid, &body, "me", &patient()).await?;
         seen.push(("truncate".to_owned(), serde_json::to_value(done)?));
         close(session).await;
         Ok(())

@@ -125,6 +125,13 @@ async fn each_error_is_hoglakes_as_bytes() -> Result<()> {
         ),
         (
             "POST",
+            format!("{TABLE}/truncate"),
+            format!(r#"{{"idempotency_key": "{KEY}"}}"#),
+            400,
+            r#"{"detail":"expected_table_uuid is missing: a truncate names the incarnation of the table that it empties","error":"bad_request"}"#,
+        ),
+        (
+            "POST",
             format!("{TABLE}/truncate?expected_table_uuid=7"),
             String::new(),
             400,

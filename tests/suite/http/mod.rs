@@ -3,6 +3,7 @@
 mod bounds;
 mod changes;
 pub mod client;
+mod crowds;
 mod errors;
 mod ids;
 mod in_flight;

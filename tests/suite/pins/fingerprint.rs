@@ -14,7 +14,7 @@ const UUID: &str = "11111111-2222-4333-8444-aaaaaaaaaaaa";
 /// Table and call, body without its key, and the SHA-256 of a text of which this is the first:
 /// `{"kind":"drop","catalog":"lake","namespace":"events","table":"raw","tuples":[[1,["a","18000"],false]],`
 /// `"fence":false,"expected_table_uuid":null,"read_snapshot":null}`
-const REQUESTS: [(&str, &str, &str); 11] = [
+const REQUESTS: [(&str, &str, &str); 10] = [
     (
         "raw/partitions/drop",
         r#""partitions": [{"partition_values": ["a", "18000"]}]"#,
@@ -53,16 +53,15 @@ const REQUESTS: [(&str, &str, &str); 11] = [
         r#""partitions": [{"partition_values": ["18000"]}]"#,
         "1ebb9885c8bbdfbe98aafc26fea9370e2a8415bf76404df40f40c953c07516ee",
     ),
-    ("raw/truncate", "", "fe6b11b82a1c8282ce306e25be62c89f3f14563db08e827e2203212b5012cbd6"),
     (
-        "raw/truncate",
+        "raw/truncate?expected_table_uuid=UUID",
         r#""author": "somebody", "message": "words""#,
-        "fe6b11b82a1c8282ce306e25be62c89f3f14563db08e827e2203212b5012cbd6",
+        "23fb2dbf13f8089b23c8a2961f40ba87f25fb0ef65248b0a70a09ad5006ae09c",
     ),
     (
-        "raw/truncate",
+        "raw/truncate?expected_table_uuid=UUID",
         r#""read_snapshot": 3"#,
-        "8de1dffd44a289193b828ef185c6540a5c6cd824ded7d6a144098d0b958deb06",
+        "c045b20e8acb8950872a43ce13ef29636907f0ca41528c30c6a1af112d66bcca",
     ),
     (
         "raw/truncate?expected_table_uuid=UUID",

@@ -16,7 +16,8 @@ use super::crowd::{Crowd, EXPIRED, KEEP, Statistics};
 use super::pins::{assert_keeps_to, by, drop_of};
 use super::watch::{Planned, Watch};
 use super::{
-    CHANGES, DATA_LOOKUP, FEED, FILE_KEY, LIVE, LOOKUP, SNAPSHOT_KEY, STATS_KEY, VALUE_KEY, WALK,
+    ALL, CHANGES, DATA_LOOKUP, FEED, FILE_KEY, LIVE, LOOKUP, SNAPSHOT_KEY, STATS_KEY, VALUE_KEY,
+    WALK,
 };
 use crate::support::program::{days_ago, settings};
 
@@ -112,20 +113,14 @@ async fn drops(statistics: Statistics, planned: Planned) -> Result<()> {
 
     let read_snapshot = Some(crowd.catalog.head().await?);
     let all_of_it = TruncateBody { read_snapshot, ..TruncateBody::default() };
-    truncate(&mut session, &table("small"), None, &all_of_it, "me", &bounds).await?;
+    let uuid = Some(crowd.catalog.open_table("events", "small").await?.table_uuid);
+    truncate(&mut session, &table("small"), uuid, &all_of_it, "me", &bounds).await?;
     let guards = by("guards", &[(FEED, 0), (CHANGES, 0), (SNAPSHOT_KEY, 4)]);
     let all = [guards, by("count live", &[(LIVE, 130)]), drop_of(260)];
     assert_keeps_to("a truncate", &watch.take()?, &all);
     close(session).await;
     Ok(())
 }
-
-const ALL: [(Statistics, Planned); 4] = [
-    (Statistics::None, Planned::EachTime),
-    (Statistics::None, Planned::Once),
-    (Statistics::Gathered, Planned::EachTime),
-    (Statistics::Gathered, Planned::Once),
-];
 
 #[tokio::test]
 async fn plans_and_policies() -> Result<()> {

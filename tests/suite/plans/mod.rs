@@ -15,7 +15,19 @@ mod crowd;
 mod neighbours;
 mod passes;
 mod pins;
+mod queue;
 mod watch;
+
+use crowd::Statistics;
+use watch::Planned;
+
+/// Before and after an analysis, with plans for the parameters at hand and for all parameters.
+const ALL: [(Statistics, Planned); 4] = [
+    (Statistics::None, Planned::EachTime),
+    (Statistics::None, Planned::Once),
+    (Statistics::Gathered, Planned::EachTime),
+    (Statistics::Gathered, Planned::Once),
+];
 
 /// The live files of a table by snapshot.
 const LIVE: &str = "hog_data_file_live";

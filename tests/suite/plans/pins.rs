@@ -16,8 +16,9 @@ const LARGE: [&str; 6] = [
 
 /// The statements that look for files, by words that no other has. What a drop sends beside them,
 /// before and under the lock, goes by [`DROP`].
-const NAMES: [(&str, &str); 15] = [
+const NAMES: [(&str, &str); 16] = [
     ("evidence", "as \"is_provided!\""),
+    ("rows of paths", "as \"is_vector?\""),
     ("newest snapshots", "from hog_snapshot where catalog_id = $1 and snapshot_id > $2"),
     ("walk", "with piece as materialized"),
     ("live since", "begin_snapshot > $3\n                 order by begin_snapshot"),

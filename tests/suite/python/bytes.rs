@@ -65,10 +65,13 @@ async fn each_refused_drop_and_truncate_has_its_bytes() -> Result<()> {
     let taken = r#"{"detail":"idempotency_key was used by another request: a key names one request","error":"validation"}"#;
     assert_eq!(answer.told(), (422, taken));
 
+    let truncate_of = |table: &str| {
+        format!("{table}/truncate?expected_table_uuid={}", scene.tables[table].table_uuid)
+    };
     for (catalog, rest, status, expected) in [
         ("lake", format!("twice/truncate?expected_table_uuid={uuid}"), 409, recreated),
-        ("lake", "broken/truncate".to_owned(), 500, refused),
-        ("lake", "locked/truncate".to_owned(), 503, locked),
+        ("lake", truncate_of("broken"), 500, refused),
+        ("lake", truncate_of("locked"), 503, locked),
     ] {
         let path = format!("/v1/catalogs/{catalog}/namespaces/events/tables/{rest}");
         let answer = scene.client.send("POST", &path, b"").await?;

@@ -127,7 +127,8 @@ async fn a_replay_of_an_undone_truncate_says_undone() -> Result<()> {
     let body = TruncateBody { idempotency_key: key, ..TruncateBody::default() };
     let ask = async || -> Result<_> {
         let mut session = scene.database.tailrace().session().await?;
-        Ok(truncate(&mut session, &raw(), None, &body, "me", &patient()).await?)
+        let uuid = Some(scene.table.table_uuid);
+        Ok(truncate(&mut session, &raw(), uuid, &body, "me", &patient()).await?)
     };
     assert!(!ask().await?.undone);
     assert!(!ask().await?.undone);

@@ -23,8 +23,12 @@ async fn drop_both_days(database: &Database) -> Result<Answer> {
     ask(database, "POST", &format!("{TABLE}/partitions/drop"), &body.to_string()).await
 }
 
-async fn truncate(database: &Database, body: &str) -> Result<Answer> {
-    ask(database, "POST", &format!("{TABLE}/truncate"), body).await
+async fn truncate(lake: &Lake, database: &Database, body: &str) -> Result<Answer> {
+    ask(database, "POST", &truncate_path(lake), body).await
+}
+
+fn truncate_path(lake: &Lake) -> String {
+    format!("{TABLE}/truncate?expected_table_uuid={}", lake.table.table_uuid)
 }
 
 /// The same key tells what became of the first one, or carries it out.
@@ -68,13 +72,13 @@ async fn truncated_at(lake: &Lake) -> Result<Option<i64>> {
 #[tokio::test]
 async fn a_truncate_is_whole_or_absent() -> Result<()> {
     let keyed = serde_json::json!({"idempotency_key": KEY}).to_string();
-    let act = async |_: &Lake, through: &Database| {
-        is_done(&truncate(through, &keyed).await?)?;
+    let act = async |lake: &Lake, through: &Database| {
+        is_done(&truncate(lake, through, &keyed).await?)?;
         Ok(())
     };
     let after = async |lake: &Lake| {
         let before = truncated_at(lake).await?;
-        let answer = truncate(&lake.database.tailrace(), &keyed).await?;
+        let answer = truncate(lake, &lake.database.tailrace(), &keyed).await?;
         let after = truncated_at(lake).await?;
         assert_eq!(answer.json()?["snapshot_id"].as_i64(), after);
         assert!(after.is_some() && (before.is_none() || before == after));
@@ -91,7 +95,7 @@ async fn a_truncate_without_a_key_says_how_to_find_out() -> Result<()> {
         let lake = Lake::new().await?;
         let (proxy, through) = lake.network().await?;
         proxy.silence(silence);
-        let answer = truncate(&through, "{}").await?;
+        let answer = truncate(&lake, &through, "{}").await?;
         assert_eq!(told(&answer), (503, unknown.to_owned()), "{silence:?}");
         proxy.plug_in();
         let is_committed = silence.comes != Comes::Nowhere;
@@ -113,7 +117,7 @@ async fn a_silent_drop_gives_its_place_back() -> Result<()> {
     let lake = Lake::new().await?;
     let (proxy, through) = lake.network().await?;
     let served = Served::with(&through, &[("TAILRACE__DROP__LOCK_TIMEOUT", "10s")]).await?;
-    let path = format!("{TABLE}/truncate");
+    let path = truncate_path(&lake);
     let ask = || served.client.json("POST", &path, "{}");
     let gate = Gate::shut(&lake.catalog).await?;
     let all = tokio::time::timeout(BOUND, join_all([ask(), ask(), ask(), ask()]));

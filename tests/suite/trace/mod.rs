@@ -4,6 +4,7 @@ mod history;
 mod holds;
 mod order;
 mod stages;
+mod stuck;
 mod tables;
 mod unindexed;
 mod wire;

@@ -63,8 +63,8 @@ async fn two_drops_go_each_in_its_own_time() -> Result<()> {
     assert_eq!(
         held,
         [
-            (Some(first_mark + 3), vec![Hold::Queue { objects: 5 }]),
-            (Some(first_mark), vec![Hold::Queue { objects: 2 }])
+            (Some(first_mark + 3), vec![Hold::Queue { objects: 5, stuck: 0 }]),
+            (Some(first_mark), vec![Hold::Queue { objects: 2, stuck: 0 }])
         ]
     );
     let cleanup = Cleanup::new(&scene.catalog);
@@ -93,12 +93,12 @@ async fn what_others_queued_before_counts_and_what_they_queue_after_does_not() -
     scene.note(FIRST).await?;
     assert_eq!(scene.only().await?.last_removal_id, Some(below + 2));
     scene.foreign(scene.catalog.catalog_id, "above").await?;
-    assert_eq!(scene.only().await?.held_by, [Hold::Queue { objects: 3 }]);
+    assert_eq!(scene.only().await?.held_by, [Hold::Queue { objects: 3, stuck: 0 }]);
 
     scene.drain_expired().await?;
     scene.note(SECOND).await?;
     // Whose the row below is, nothing says.
-    assert_eq!(scene.only().await?.held_by, [Hold::Queue { objects: 1 }]);
+    assert_eq!(scene.only().await?.held_by, [Hold::Queue { objects: 1, stuck: 0 }]);
     scene
         .database
         .sql("UPDATE hog_file_removal SET drained_at = now(), drained_outcome = 'absent' WHERE path = 'below'")
@@ -133,7 +133,7 @@ async fn an_id_that_appears_late_below_the_mark_takes_nothing_back() -> Result<(
             late.commit().await?;
             scene.drain_expired().await?;
             scene.note(SECOND).await?;
-            assert_eq!(scene.only().await?.held_by, [Hold::Queue { objects: 1 }]);
+            assert_eq!(scene.only().await?.held_by, [Hold::Queue { objects: 1, stuck: 0 }]);
         } else {
             scene.drain_expired().await?;
             scene.note(SECOND).await?;

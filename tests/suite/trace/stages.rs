@@ -50,14 +50,14 @@ async fn a_drop_is_told_from_its_commit_to_its_last_object() -> Result<()> {
     assert_eq!(scene.expiry.purge().await?, Purged { files: 3, vectors: 1 });
     let told = scene.only().await?;
     assert_eq!((told.stage, told.files_left, told.purged_seen_at), (Stage::Queued, Some(0), None));
-    assert_eq!(told.held_by, [Hold::Queue { objects: 4 }, Hold::Pass]);
+    assert_eq!(told.held_by, [Hold::Queue { objects: 4, stuck: 0 }, Hold::Pass]);
 
     scene.note(FIRST).await?;
     let told = scene.only().await?;
     let mark = scene.last_removal().await?;
     assert_eq!((told.stage, told.purged_seen_at), (Stage::Queued, at(FIRST)));
     assert_eq!((told.last_removal_id, told.gone_seen_at), (Some(mark), None));
-    assert_eq!(told.held_by, [Hold::Queue { objects: 4 }]);
+    assert_eq!(told.held_by, [Hold::Queue { objects: 4, stuck: 0 }]);
 
     let cleanup = Cleanup::new(&scene.catalog);
     assert_eq!(cleanup.run(3).await?, Cleaned { deleted: 0, absent: 3, violations: 0 });
@@ -65,7 +65,7 @@ async fn a_drop_is_told_from_its_commit_to_its_last_object() -> Result<()> {
     let told = scene.only().await?;
     // What was noted once is not noted again.
     assert_eq!((told.stage, told.purged_seen_at), (Stage::Queued, at(FIRST)));
-    assert_eq!(told.held_by, [Hold::Queue { objects: 1 }]);
+    assert_eq!(told.held_by, [Hold::Queue { objects: 1, stuck: 0 }]);
 
     cleanup.run(3).await?;
     assert_eq!(scene.only().await?.held_by, [Hold::Pass]);
@@ -104,7 +104,7 @@ async fn each_pass_notes_how_far_drops_have_come() -> Result<()> {
     scene.floor_to(dropped).await?;
     scene.expiry.purge().await?;
     scene.database.sweep().await?;
-    assert_eq!(scene.only().await?.held_by, [Hold::Queue { objects: 1 }]);
+    assert_eq!(scene.only().await?.held_by, [Hold::Queue { objects: 1, stuck: 0 }]);
     Cleanup::new(&scene.catalog).run(10).await?;
     scene.database.sweep().await?;
     assert_eq!(scene.only().await?.stage, Stage::Gone);
@@ -136,6 +136,6 @@ async fn a_drop_that_is_purged_in_pages_is_purged_with_the_last() -> Result<()> 
     let told = scene.only().await?;
     assert_eq!((told.purged_seen_at, told.gone_seen_at), (at(SECOND), None));
     assert_eq!(told.last_removal_id, Some(scene.last_removal().await?));
-    assert_eq!(told.held_by, [Hold::Queue { objects: 1 }]);
+    assert_eq!(told.held_by, [Hold::Queue { objects: 1, stuck: 0 }]);
     Ok(())
 }

@@ -113,8 +113,8 @@ async fn wrong_changes_and_files_of_another_table_are_found() -> Result<()> {
 async fn what_a_truncate_left_is_found() -> Result<()> {
     let scene = Scene::new().await?;
     let mut session = scene.database.tailrace().session().await?;
-    let body = TruncateBody::default();
-    let answer = truncate(&mut session, &raw(), None, &body, "me", &patient()).await?;
+    let (body, uuid) = (TruncateBody::default(), Some(scene.table.table_uuid));
+    let answer = truncate(&mut session, &raw(), uuid, &body, "me", &patient()).await?;
     close(session).await;
     assert_eq!(live_ids(&scene.table).await?, Vec::<i64>::new());
     scene.table.append(vec![file(0)]).await?;

@@ -10,20 +10,61 @@ use super::{Scene, of, of_status, settings};
 
 #[tokio::test]
 async fn older_servers_are_verified_as_far_as_they_can_be() -> Result<()> {
-    for version in [22, 18, 14, 13, 10, 9] {
+    let table: [(u32, &[Check]); 6] = [
+        (22, &[]),
+        (18, &[Check::DropHistory]),
+        (14, &[Check::DropHistory, Check::Leases]),
+        (13, &[Check::DropHistory, Check::Leases]),
+        (10, &[Check::DropHistory, Check::Leases]),
+        (9, &[Check::DropHistory, Check::Leases]),
+    ];
+    for (version, unsupported) in table {
         let (scene, _) = Scene::swept().await?;
         scene.database.lake.downgrade(version).await?;
         scene.age().await?;
-        let report = scene.report().await?;
-        let incomplete = of_status(&report, Status::Incomplete);
-        let expected = if version < 19 { vec![Check::DropHistory] } else { Vec::new() };
-        assert_eq!(incomplete, expected, "V{version}: {report:#?}");
+        let report = scene.violated(&[]).await?;
+        assert_eq!(of_status(&report, Status::Unsupported), unsupported, "V{version}");
         let others = of_status(&report, Status::Ok);
-        assert_eq!(others.len(), Check::ALL.len() - expected.len(), "V{version}");
-        let leases = of(&report, Check::Leases)?;
-        let old = leases.notes.iter().any(|note| note.contains("older than V15"));
-        assert_eq!(old, version < 15, "V{version}: {leases:?}");
+        assert_eq!(others.len(), Check::ALL.len() - unsupported.len(), "V{version}: {report:#?}");
+        let ran = scene.database.ran(&["verify"]).await?;
+        assert_eq!(ran.code, 0, "V{version}: {ran:?}");
+        for (check, lacks) in [
+            (Check::DropHistory, "the server is older than V19 and has no index"),
+            (Check::Leases, "the server is older than V15 and has no compaction claims"),
+        ] {
+            let told = &of(&report, check)?.notes;
+            let is_told = told.iter().any(|note| note.starts_with(lacks));
+            assert_eq!(is_told, unsupported.contains(&check), "V{version}: {told:?}");
+            let line = format!("  unsupported {}\n      {lacks}", check.name());
+            assert_eq!(ran.out.contains(&line), is_told, "V{version}: {}", ran.out);
+        }
     }
+    Ok(())
+}
+
+/// What such a server lacks hides nothing that can be found on it.
+#[tokio::test]
+async fn on_an_older_server_a_violation_is_one() -> Result<()> {
+    let (scene, snapshot_id) = Scene::swept().await?;
+    scene.database.lake.downgrade(18).await?;
+    scene
+        .database
+        .sql(&format!("DELETE FROM hog_snapshot_change WHERE snapshot_id = {snapshot_id}"))
+        .await?;
+    scene.violated(&[Check::DropHistory]).await?;
+    Ok(())
+}
+
+/// A newer server has the index, unless somebody removed it: that is to be mended, and a failure.
+#[tokio::test]
+async fn an_index_that_somebody_removed_is_not_what_a_server_cannot_support() -> Result<()> {
+    let (scene, _) = Scene::swept().await?;
+    scene.database.sql("DROP INDEX hog_data_file_ended").await?;
+    let report = scene.report().await?;
+    assert_eq!(of_status(&report, Status::Incomplete), [Check::DropHistory], "{report:#?}");
+    assert_eq!(report.status, Status::Incomplete);
+    let notes = &of(&report, Check::DropHistory)?.notes;
+    assert!(notes[0].starts_with("the server's index hog_data_file_ended is missing"), "{notes:?}");
     Ok(())
 }
 

@@ -98,7 +98,10 @@ pub async fn drops(daemon: &mut Daemon) -> Result<()> {
     daemon.get("too many", &format!("{TABLE}/partition-retention/drops?limit=0")).await?;
     let sea = TABLE.replace("lake", "sea");
     daemon.get("of no catalog", &format!("{sea}/partition-retention/drops")).await?;
-    let truncate = format!("{}large/truncate", TABLE.trim_end_matches("raw"));
+    let unnamed = format!("{}large/truncate", TABLE.trim_end_matches("raw"));
+    daemon.ask("of no incarnation", "POST", &unnamed, "").await?;
+    let large = daemon.lake.catalog.open_table("events", "large").await?.table_uuid;
+    let truncate = format!("{unnamed}?expected_table_uuid={large}");
     daemon.ask("for good", "POST", &truncate, "").await?;
     daemon
         .ask(
@@ -108,7 +111,7 @@ pub async fn drops(daemon: &mut Daemon) -> Result<()> {
             &format!(r#"{{"idempotency_key": "{KEY}"}}"#).replace("-5555", "-8888"),
         )
         .await?;
-    let other = format!("{truncate}?expected_table_uuid={KEY}");
+    let other = format!("{unnamed}?expected_table_uuid={KEY}");
     daemon.ask("of another incarnation", "POST", &other, "").await?;
     daemon.ask("of no table", "POST", &truncate.replace("large", "nothing"), "").await?;
     daemon.ask("of no JSON", "POST", &truncate, "{").await?;

@@ -12,7 +12,7 @@ use tailrace_kit::lake::Table;
 use super::file::FILE;
 use super::pass::{one_commit, pass, refuse, small_pieces};
 use super::pinned;
-use super::written::{DROPS, path};
+use super::written::{DROPS, named, path};
 use crate::http::address;
 use crate::http::client::Client;
 use crate::pins::golden;
@@ -135,8 +135,13 @@ async fn receipts_are_replayed() -> Result<()> {
     let before = database.rows(receipts).await?;
     let mut daemon = database.start(&["run"], &[("TAILRACE__SCHEDULE__EVERY", "1d")])?;
     let client = Client { address: address(&mut daemon).await?, headers: Vec::new() };
+    let catalog = database.lake.open_catalog("lake").await?;
     for ((of, body), receipt) in DROPS.into_iter().zip(&before) {
-        let answer = client.json("POST", &path(of), body).await?;
+        // Truncates named no incarnation when these receipts were written; now they have to.
+        let mut answer = client.json("POST", &path(of), body).await?;
+        if answer.status != 200 && of.ends_with("truncate") {
+            answer = client.json("POST", &named(&catalog, of).await?, body).await?;
+        }
         assert_eq!(answer.status, 200, "{of}: {answer:?}");
         let (answer, receipt): (_, Value) = (answer.json()?, serde_json::from_str(receipt)?);
         for field in ["snapshot_id", "schema_version"] {

@@ -39,6 +39,13 @@ pub fn path(of: &str) -> String {
     format!("/v1/catalogs/lake/namespaces/events/tables/{of}")
 }
 
+/// The path, with the incarnation that a truncate has to name.
+pub async fn named(catalog: &Catalog, of: &str) -> Result<String> {
+    let Some(table) = of.strip_suffix("/truncate") else { return Ok(path(of)) };
+    let uuid = catalog.open_table("events", table).await?.table_uuid;
+    Ok(format!("{}?expected_table_uuid={uuid}", path(of)))
+}
+
 /// Runs the program and its passes until all is written.
 pub async fn written() -> Result<TestDatabase> {
     let database = TestDatabase::new().await?;
@@ -153,7 +160,7 @@ impl Lake {
         daemon.event("shield_renewed", 1).await?;
         let client = Client { address, headers: Vec::new() };
         for (of, body) in DROPS {
-            let answer = client.json("POST", &path(of), body).await?;
+            let answer = client.json("POST", &named(&self.catalog, of).await?, body).await?;
             ensure!(answer.status == 200, "{of}: {answer:?}");
         }
         let fenced = r#"{"field": "day(at)", "keep": "7d", "fence": true}"#;
