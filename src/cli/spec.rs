@@ -188,7 +188,7 @@ fn meaning(
     let Released { policy, tuples, may_be } = released;
     text.push_str(&format!(
         "Under the policy {} keep {}, {}: ",
-        line(&policy.field),
+        line(&policy.field.to_string()),
         policy.keep,
         policy.mode
     ));
