@@ -53,7 +53,7 @@ pub fn init(log: &Log) -> anyhow::Result<()> {
     LINES.set(lines).ok().context("the log is already set up")
 }
 
-/// Writes text on stderr that is no log line, [`plain`]. If nobody can read it, that is no failure.
+/// Writes text on stderr that is no log line, [`plain()`]. If nobody can read it, that is no failure.
 pub fn say(text: &str) {
     let text = plain(text);
     match LINES.get() {

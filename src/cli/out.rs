@@ -1,5 +1,5 @@
 //! What commands print on stdout: the one place that writes there. Whatever is in it, it makes a terminal
-//! do nothing but show it ([`plain`]).
+//! do nothing but show it ([`plain()`]).
 
 use std::io::{self, Write};
 

@@ -152,7 +152,7 @@ mod tests {
             (format!("{same}pass\n"), Some("pass")),
             (format!("{same}pass \r\n"), Some("pass ")),
             (format!("{same}pass\r"), Some("pass\r")),
-            (format!("{same}"), Some("")),
+            (same.to_owned(), Some("")),
             (format!(r"{same}a\:b\\c\d"), Some(r"a:b\cd")),
             (format!(r"{same}a\"), Some(r"a\")),
             (format!("{same}a:b"), Some("a")),

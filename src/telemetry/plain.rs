@@ -2,8 +2,8 @@
 //! words of the database where a trigger raises them: printed as they are, they could move the cursor,
 //! forge lines, or change what was printed before.
 //!
-//! What people are shown goes through [`plain`] as a whole, on stdout and on stderr; what may hold a line
-//! break of its own goes through [`line`] first. The escapes are those of JSON, so that JSON stays what it
+//! What people are shown goes through [`plain()`] as a whole, on stdout and on stderr; what may hold a line
+//! break of its own goes through [`line()`] first. The escapes are those of JSON, so that JSON stays what it
 //! is: within it such letters can only be in a text.
 
 use std::borrow::Cow;
