@@ -81,18 +81,24 @@ pub async fn set_policy(
     let of_row = |row: &PolicyRow| row.policy(&shape);
     let put = store::put(connection, &identity, by, |rows| {
         let before = rows.stored.as_ref().map(of_row).transpose()?;
-        // What is not followed is not in force, and nothing is kept of it.
-        let in_force = before.as_ref().map(|before| before.mode).or_else(|| {
+        // Of a property that is not followed, or gone and not yet seen to be, what its mirror says: it has that
+        // mode again once it is followed.
+        let of_property = || {
             let value = table.property.as_ref()?;
             let property = property::read(value, rows.mirror.as_ref(), &shape, min_keep);
             property.ok().map(|property| property.mode)
-        });
+        };
+        let of_mirror = || rows.mirror.as_ref().map(|row| row.mode.parse()).transpose();
+        let existing = match before.as_ref().map(|before| before.mode).or_else(of_property) {
+            None => of_mirror()?,
+            existing => existing,
+        };
         Ok(Policy {
             source: Source::Stored,
             field: PolicyField::of(wanted.field.trim(), source_field_id, &shape),
             source_field_id,
             keep,
-            mode: wanted.mode.or(in_force).unwrap_or(Mode::Enforce),
+            mode: wanted.mode.or(existing).unwrap_or(Mode::Enforce),
             fence: wanted.fence.unwrap_or(before.is_some_and(|before| before.fence)),
             revision: 0,
             property_text: None,

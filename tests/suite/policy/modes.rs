@@ -119,11 +119,20 @@ async fn a_stored_policy_over_a_property_keeps_the_propertys_mode() -> Result<()
             assert_eq!(in_force(&scene).await?, ["stored", "51d", mode].map(str::to_owned));
             way.unsay(&scene).await?;
         }
-        // One that is not followed is no policy.
-        let refused = r#"{"field": "at", "keep": "7 months", "mode": "observe"}"#;
+        // One that is not followed by now, or is gone and no pass has seen that, has its mode still.
+        let refused = r#"{"field": "at", "keep": "7 months", "mode": "enforce"}"#;
+        for now in [Some(refused), None] {
+            Way::Property.say(&scene, "40d", Some("observe")).await?;
+            scene.table.set_property(PROPERTY, now).await?;
+            way.say(&scene, "50d", None).await?;
+            assert_eq!(in_force(&scene).await?[2], "observe", "{way:?} {now:?}");
+            way.unsay(&scene).await?;
+        }
+        // One that was never followed has none.
+        Way::Property.unsay(&scene).await?;
         scene.table.set_property(PROPERTY, Some(refused)).await?;
         way.say(&scene, "50d", None).await?;
-        assert_eq!(in_force(&scene).await?[2], "enforce");
+        assert_eq!(in_force(&scene).await?[2], "enforce", "{way:?}");
         way.unsay(&scene).await?;
         Way::Property.unsay(&scene).await?;
     }
