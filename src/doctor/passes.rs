@@ -24,7 +24,7 @@ pub fn of_schema(checked: Result<i64, String>) -> Finding {
 }
 
 /// Tables under an enforcing policy that no full pass got to the end of for two turns of
-/// `sweep.full_pass_every`: since the last one, or since the policy is in force where none did.
+/// `sweep.full_pass_every`: since the last one, or since the policy is in force as it is, if that was later.
 pub fn findings(
     catalog: &str,
     governed: &[Governed],
@@ -40,7 +40,7 @@ pub fn findings(
     };
     let is_old = |time: DateTime<Utc>| (now - time).num_seconds() > overdue;
     let waiting: Vec<_> = enforced()
-        .filter(|table| table.full_pass_at.or(table.since).is_some_and(is_old))
+        .filter(|table| table.full_pass_at.max(table.since).is_some_and(is_old))
         .map(|table| format!("{}.{}", table.table.identity.namespace, table.table.identity.table))
         .collect();
     let newest = enforced().filter_map(|table| table.full_pass_at).max();

@@ -138,6 +138,10 @@ async fn passes_that_do_not_come() -> Result<()> {
     assert_eq!(database.doctor().await?.of("passes")[0].0, "ok");
     database.sql(&since("49 hours")).await?;
     assert_eq!(database.doctor().await?.of("passes"), late);
+    // Paused, and enforced again: the next full pass is not late yet.
+    database.govern_as(&table, "at", "7d", Mode::Paused).await?;
+    database.govern(&table, "at", "7d").await?;
+    assert_eq!(database.doctor().await?.of("passes")[0].0, "ok");
     Ok(())
 }
 
