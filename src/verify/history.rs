@@ -38,7 +38,7 @@ pub async fn check(
                  says how to build it"
             )),
             false => findings.unsupported.push(format!(
-                "the server is older than V19 and has no index hog_data_file_ended: {uncounted}"
+                "the server has no index hog_data_file_ended, as those before V19: {uncounted}"
             )),
         }
     }
