@@ -11,7 +11,7 @@ mod tables;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -19,7 +19,6 @@ use sqlx::types::Json;
 
 use super::pooler::ask;
 use super::session::Session;
-use crate::events;
 use tables::{TABLES, Table};
 
 /// The tables to which a commit adds rows.
@@ -138,23 +137,6 @@ impl ServerTables {
             // Whoever owns the table gives the names.
             .map(|(name, _)| format!("{table}.{}", name.escape_debug()))
             .collect()
-    }
-
-    /// Warns of columns that we do not know, once in the life of the process for the same ones.
-    pub fn tell_unknown(&self) {
-        static TOLD: Mutex<BTreeSet<Vec<String>>> = Mutex::new(BTreeSet::new());
-        let unknown = self.unknown();
-        if unknown.is_empty() {
-            return;
-        }
-        let columns = unknown.join(", ");
-        if TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(unknown) {
-            tracing::warn!(
-                event = events::SERVER_UNKNOWN,
-                columns,
-                "The hoglake server has columns that this tailrace does not know; what it needs is there"
-            );
-        }
     }
 }
 

@@ -2,8 +2,8 @@
 //! ledger or whose server this program does not know, or on another schema than the one that our rows
 //! are about.
 
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use sqlx::postgres::PgRow;
 use sqlx::{Column, Row};
@@ -14,6 +14,7 @@ use crate::catalog::failure::Failure;
 use crate::catalog::pooler::{SharedSession, ask};
 use crate::catalog::server::{self, Misfit, ServerTables};
 use crate::catalog::session::Session;
+use crate::events;
 
 /// Why this program cannot work with a database: our schema in it is another one, the server's tables are
 /// none that it can work on, or the session is not ours alone.
@@ -93,7 +94,7 @@ impl Database {
             close(connection).await;
             return Err(unfit.into());
         }
-        installed.server.tell_unknown();
+        tell_unknown(&installed.server);
         Ok(connection)
     }
 
@@ -103,6 +104,23 @@ impl Database {
         let (connection, rows) = self.open(Access::ReadOnly, &server::QUESTION).await.ok()?;
         close(connection).await;
         Installed::read(&rows).ok()?.server.fits().err().map(Unfit::Server)
+    }
+}
+
+/// Warns of columns of the server that we do not know, once in the life of the process for the same ones.
+fn tell_unknown(server: &ServerTables) {
+    static TOLD: Mutex<BTreeSet<Vec<String>>> = Mutex::new(BTreeSet::new());
+    let unknown = server.unknown();
+    if unknown.is_empty() {
+        return;
+    }
+    let columns = unknown.join(", ");
+    if TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(unknown) {
+        tracing::warn!(
+            event = events::SERVER_UNKNOWN,
+            columns,
+            "The hoglake server has columns that this tailrace does not know; what it needs is there"
+        );
     }
 }
 
