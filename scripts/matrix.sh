@@ -64,9 +64,10 @@ run_cell() {
     xargs -a "$work/run" -n 100000 "$suite" --exact >"$log" 2>&1 || true
   read -r passed failed < <(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed;.*/\1 \2/p' "$log") || true
   if [[ $((${passed:-0} + ${failed:-0})) -ne $(wc -l <"$work/run") ]]; then
-    say "the tests did not come to their end:"
+    say "the tests did not come to their end; those of which nothing is known count as failed:"
     tail -n 40 "$log" >&2
-    return 1
+    passed=$(grep -c ' \.\.\. ok$' "$log" || true)
+    failed=$(($(wc -l <"$work/run") - passed))
   fi
   [[ $failed -eq 0 ]] || sed -n '/^failures:$/,$p' "$log" >&2
   printf '%s %s %s\n' "$passed" "$failed" "$(wc -l <"$work/skipped")"
