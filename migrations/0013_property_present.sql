@@ -92,7 +92,7 @@ begin
     into rule
   from tailrace.policy p
   join hoglake.hog_table t on t.catalog_id = p.catalog_id and t.table_id = p.table_id
-                          and t.table_uuid = p.table_uuid
+                          and t.table_uuid = p.table_uuid and t.dropped_snapshot is null
   left join (
     tailrace.window_rule r
     join hoglake.hog_catalog c on c.catalog_id = r.catalog_id

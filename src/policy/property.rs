@@ -100,6 +100,13 @@ pub fn read(
     })
 }
 
+/// The mode that the text of a property asks for, whether or not it is followed; `None` where that cannot be
+/// read.
+pub fn mode_of_text(value: &Value) -> Option<Mode> {
+    let text: Value = serde_json::from_str(value.as_str()?).ok()?;
+    text.get("mode")?.as_str()?.parse().ok()
+}
+
 fn shortened(text: &str) -> String {
     const SHOWN: usize = 200;
     match text.char_indices().nth(SHOWN) {

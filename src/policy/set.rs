@@ -88,11 +88,13 @@ pub async fn set_policy(
             let property = property::read(value, rows.mirror.as_ref(), &shape, min_keep);
             property.ok().map(|property| property.mode)
         };
-        let of_mirror = || rows.mirror.as_ref().map(|row| row.mode.parse()).transpose();
-        let existing = match before.as_ref().map(|before| before.mode).or_else(of_property) {
-            None => of_mirror()?,
-            existing => existing,
-        };
+        let existing =
+            match (before.as_ref().map(|before| before.mode).or_else(of_property), &rows.mirror) {
+                (Some(mode), _) => Some(mode),
+                (None, Some(mirror)) => Some(mirror.mode.parse()?),
+                // Nor does a text that was never followed arm what it wants watched or paused.
+                (None, None) => table.property.as_ref().and_then(property::mode_of_text),
+            };
         Ok(Policy {
             source: Source::Stored,
             field: PolicyField::of(wanted.field.trim(), source_field_id, &shape),

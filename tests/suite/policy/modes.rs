@@ -128,12 +128,17 @@ async fn a_stored_policy_over_a_property_keeps_the_propertys_mode() -> Result<()
             assert_eq!(in_force(&scene).await?[2], "observe", "{way:?} {now:?}");
             way.unsay(&scene).await?;
         }
-        // One that was never followed has none.
-        Way::Property.unsay(&scene).await?;
-        scene.table.set_property(PROPERTY, Some(refused)).await?;
-        way.say(&scene, "50d", None).await?;
-        assert_eq!(in_force(&scene).await?[2], "enforce", "{way:?}");
-        way.unsay(&scene).await?;
+        // One that was never followed has what it asks for, as far as that can be read.
+        for (asked, is) in
+            [(r#","mode":"paused""#, "paused"), (r#","mode":1"#, "enforce"), ("", "enforce")]
+        {
+            Way::Property.unsay(&scene).await?;
+            let refused = format!(r#"{{"field":"at","keep":"7 months"{asked}}}"#);
+            scene.table.set_property(PROPERTY, Some(&refused)).await?;
+            way.say(&scene, "50d", None).await?;
+            assert_eq!(in_force(&scene).await?[2], is, "{way:?} {asked}");
+            way.unsay(&scene).await?;
+        }
         Way::Property.unsay(&scene).await?;
     }
     Ok(())

@@ -29,7 +29,10 @@ async fn older_servers_are_verified_as_far_as_they_can_be() -> Result<()> {
         let ran = scene.database.ran(&["verify"]).await?;
         assert_eq!(ran.code, 0, "V{version}: {ran:?}");
         for (check, lacks) in [
-            (Check::DropHistory, "the server has no index hog_data_file_ended, as those before V19"),
+            (
+                Check::DropHistory,
+                "the server has no index hog_data_file_ended, as those before V19",
+            ),
             (Check::Leases, "the server is older than V15 and has no compaction claims"),
         ] {
             let told = &of(&report, check)?.notes;

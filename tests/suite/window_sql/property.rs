@@ -93,7 +93,7 @@ async fn the_new_text_counts_from_the_next_renewal_on() -> Result<()> {
         (r#"{"field": "at", "keep": "8d"}"#, (true, 1)),
         (r#"{"field": "at", "keep": "30000d"}"#, (false, 1)),
         (r#"{"field": "at", "keep": "8d", "mode": "observe"}"#, (false, 0)),
-        (r#"{"field": "at", "keep": "9d"}"#, (true, 1)),
+        (r#"{"field": "at", "keep": "9d", "mode": "enforce"}"#, (true, 1)),
         ("{", (false, 0)),
     ] {
         table.set_property(PROPERTY, Some(text)).await?;
@@ -167,6 +167,17 @@ async fn a_server_without_properties_has_the_window_of_stored_policies() -> Resu
             sqlx::query_as(sqlx::AssertSqlSafe(asked.clone())).fetch_one(&mut *session).await?;
         assert_eq!(answer, expected, "{text}");
     }
+    Ok(())
+}
+
+/// The function says of a table that is dropped what the view says.
+#[tokio::test]
+async fn a_table_that_is_dropped_is_in_no_window() -> Result<()> {
+    let (database, table) = scene().await?;
+    with_rules(&database, &table, true).await?;
+    assert_eq!(window(&database, &table).await?, (true, 1));
+    database.sql("UPDATE hog_table SET dropped_snapshot = 1").await?;
+    assert_eq!(window(&database, &table).await?, (false, 0));
     Ok(())
 }
 
