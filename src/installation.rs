@@ -58,9 +58,9 @@ pub struct Migrated {
 /// Waits for another replica that migrates. Changes nothing of hoglake's.
 ///
 /// # Errors
-/// No hoglake catalog in the configured schema, a server that cannot be worked with, another schema than the recorded one, a ledger
-/// that is newer than this program or differs from it, a schema `tailrace` that somebody else owns,
-/// or a role that may not create.
+/// No hoglake catalog in the configured schema, a server that cannot be worked with, another schema than
+/// the recorded one, a ledger that is newer than this program or differs from it, a schema `tailrace` that
+/// somebody else owns, or a role that may not create.
 pub async fn migrate(database: &Database) -> anyhow::Result<Migrated> {
     let mut connection = database.unchecked(Access::ReadWrite).await?;
     let result = migrate_in(&mut connection, &database.schema).await;

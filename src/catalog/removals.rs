@@ -79,8 +79,9 @@ pub async fn has_path_indexes(connection: &mut Session) -> sqlx::Result<bool> {
 }
 
 /// Of the first [`LOOKED_AT`] undrained rows of the catalog's queue those that were tried in vain, up to
-/// [`TOLD`], the oldest first: a path that a row names after its first try. `by_path` says whether the rows are to be looked up that name the paths: by
-/// hog_data_file_path and hog_delete_file_path, up to ten each, which the server must have then.
+/// [`TOLD`], the oldest first: a path that a row names after its first try. `by_path` says whether the rows
+/// are to be looked up that name the paths: by hog_data_file_path and hog_delete_file_path, up to ten each,
+/// which the server must have then.
 pub async fn stuck(
     connection: &mut Session,
     catalog_id: i64,

@@ -53,8 +53,8 @@ const SOME_TABLES_FAILED: u8 = 3;
 /// Retention for hoglake tables: drops expired partitions, each batch in one snapshot, and
 /// leaves the objects to the server's expiry and cleanup.
 ///
-/// Exit codes: 0 done, 1 failed, 2 usage, configuration or a hoglake server that is refused, 3 some tables failed, or a problem
-/// or violation was found.
+/// Exit codes: 0 done, 1 failed, 2 usage, configuration or a hoglake server that is refused, 3 some tables
+/// failed, or a problem or violation was found.
 #[derive(Debug, Parser)]
 #[command(name = "tailrace", version)]
 pub struct Cli {

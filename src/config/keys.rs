@@ -247,7 +247,8 @@ settings! {
     /// What `tailrace health` looks at.
     Health = "health" {
         /// The heartbeat file. Unset: health.json in the folder tailrace-UID, of the daemon's user UID
-        /// alone, among the temporary files. `tailrace health` takes a file of its own user or root's.
+        /// alone, among the temporary files. `tailrace health` takes a file of its own user, of root, or
+        /// of the user who alone may write in its folder.
         file: Option<PathBuf> = Unset("/run/tailrace/health.json"),
         /// A heartbeat older than this is a dead daemon. It is written every 5s.
         max_age: Span<{ 10 * SECOND }, DAY> = Default("60s"),

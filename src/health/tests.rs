@@ -113,21 +113,6 @@ fn what_a_stranger_wrote_tells_of_no_daemon() {
     assert!(found().is_err(), "anybody may have put it there");
 }
 
-/// Nobody else can take the name of the file, and who took that of the folder is found out.
-#[test]
-fn the_usual_folder_is_this_users_alone() {
-    let place = Place::Usual;
-    let file = place.file();
-    let folder = folder_of(&file);
-    let name = format!("tailrace-{}", own_uid());
-    assert_eq!(file, std::env::temp_dir().join(name).join("health.json"));
-    place.prepare().expect("made, or there");
-    place.prepare().expect("there");
-    let found = std::fs::symlink_metadata(&folder).expect("there");
-    assert_eq!((found.is_dir(), found.uid(), found.mode() & 0o777), (true, own_uid(), 0o700));
-    place.check().expect("ours");
-}
-
 #[test]
 fn a_folder_of_somebody_elses_is_not_used() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -4,8 +4,8 @@
 //! A connection waits for its client from the first moment in which nothing more of it is there to be
 //! read, or from the end of an answer, until the head of a request is complete, and again while the body of
 //! that request comes. Nothing has been begun for it then, so that nothing is lost but the client's time. In
-//! between, until the last byte of the answer is
-//! with the system, a request is in flight, and its connection is never taken.
+//! between, until the last byte of the answer is with the system, a request is in flight, and its connection
+//! is never taken.
 //!
 //! Whether a connection gives way or goes on is decided under one lock: a request that begins finds out
 //! there that its connection was taken, and is not carried out.

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use uuid::Uuid;
 
 use super::client::{Answer, Client};
-use super::tokens::line;
+use super::tokens::{self, line};
 use super::{Scene, TABLE};
 use crate::support::program::days_ago;
 use crate::support::wait::until;
@@ -174,7 +174,7 @@ fn drop_body(age: i64, dry_run: bool) -> String {
 async fn who_looks_keeps_nobody_from_dropping() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("tokens");
-    std::fs::write(&file, line("eyes", "reader", "look") + &line("etl", "operator", "act"))?;
+    tokens::write(&file, &(line("eyes", "reader", "look") + &line("etl", "operator", "act")))?;
     let shown = file.display().to_string();
     let env =
         [("TAILRACE__HTTP__TOKENS_FILE", &*shown), ("TAILRACE__DATABASE__CONNECT_TIMEOUT", "60s")];
