@@ -19,7 +19,7 @@ use shown::Teller;
 use super::progress::spinner;
 use super::{DONE, FAILED, Output, TableName, USAGE, database, note, out, policy, table_name};
 use crate::catalog::connect::close;
-use crate::catalog::receipts;
+use crate::catalog::receipts::{self, RequestedTuple};
 use crate::catalog::session::Session;
 use crate::catalog::shape::TableShape;
 use crate::config::Config;
@@ -129,6 +129,11 @@ async fn drop_or_ask(
         if found.files_ended == 0 {
             say(&nearest::told(connection, &teller, &found).await);
             is_told = true;
+            // With a key of before, an earlier request may have taken them.
+            if args.idempotency_key.is_none() {
+                say("tailrace: nothing was dropped\n");
+                return Ok(DONE);
+            }
         }
         if !confirmed("Drop them?")? {
             say("tailrace: nothing was dropped\n");
@@ -202,16 +207,26 @@ async fn read(connection: &mut Session, args: &DropArgs) -> anyhow::Result<Asked
         }
     }
     let has_instants = written.iter().any(|written| !written.instants.is_empty());
+    let receipt = match (&known, args.idempotency_key.filter(|_| !args.dry_run)) {
+        (Some(known), Some(key)) => {
+            receipts::find(connection, known.identity.catalog_id, key).await?
+        }
+        _ => None,
+    };
+    let request = receipt.and_then(|receipt| receipt.request);
     if let (Some(known), true) = (&known, has_instants) {
-        let receipt = match args.idempotency_key.filter(|_| !args.dry_run) {
-            Some(key) => receipts::find(connection, known.identity.catalog_id, key).await?,
-            None => None,
-        };
-        let request = receipt.and_then(|receipt| receipt.request);
         let bar = spinner("looking up what is stored", "");
         let found = stored::as_stored(connection, known, written, request.as_deref()).await;
         bar.finish_and_clear();
         written = found?;
+    }
+    // A retry reads the same, whatever the live spec is by now.
+    for Written { item, typed, .. } in &mut written {
+        let of_item = |tuple: &&RequestedTuple| tuple.partition_values == item.partition_values;
+        let asked = request.iter().flatten().find(of_item);
+        if let (Some(asked), true) = (asked, typed.is_some()) {
+            item.spec_id = Some(asked.spec_id);
+        }
     }
     Ok(Asked { written, known, has_instants })
 }

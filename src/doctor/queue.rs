@@ -43,9 +43,9 @@ pub fn of_queue(catalog: &str, undrained: i64, stuck: i64, drained: &Drained) ->
     };
     let pace = match measured {
         Some(_) => format!("{per_hour:.0} an hour, as of late"),
-        None => format!(
-            "{per_hour:.0} an hour, the server's default, for too few were drained of late"
-        ),
+        None => {
+            format!("{per_hour:.0} an hour, the server's default, for too few were drained of late")
+        }
     };
     let what = format!(
         "{depth} to be deleted: about {} at {pace}",

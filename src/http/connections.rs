@@ -134,7 +134,8 @@ impl Connection {
                 Some(_) => Place::Works,
                 None => Place::GaveWay,
             },
-            Place::New => Place::Works,
+            // The next request may be there before the last answer is with the system.
+            Place::New | Place::Answers => Place::Works,
             other => other,
         };
         *place != Place::GaveWay

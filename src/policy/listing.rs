@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::Source;
 use super::present::PolicyField;
-use super::store::{self, PolicyRow};
+use super::store::{self, PolicyRow, PolicyRows};
 use super::tombstones::Tombstone;
 use crate::catalog::session::Session;
 use crate::catalog::shape::live_columns;
@@ -107,6 +107,9 @@ pub async fn listed(
     table: &LiveTable,
 ) -> sqlx::Result<Vec<ListedPolicy>> {
     let rows = store::rows(connection, &table.identity).await?;
+    if rows == PolicyRows::default() {
+        return Ok(Vec::new());
+    }
     let stored_wins = rows.stored.is_some();
     let property = table.property.as_ref().and_then(Value::as_str);
     // Of a text that is not the table's any more, or not yet, nothing is dropped.

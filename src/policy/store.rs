@@ -137,7 +137,7 @@ async fn write(
     by: &str,
 ) -> sqlx::Result<i64> {
     sqlx::query_scalar!(
-        r#"insert into tailrace.policy (catalog_id, table_id, source, table_uuid, field,
+        r#"insert into tailrace.policy as before (catalog_id, table_id, source, table_uuid, field,
                source_field_id, keep, keep_seconds, mode, fence, property_text, revision, updated_by,
                catalog_name, namespace_name, table_name)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
@@ -148,7 +148,13 @@ async fn write(
                keep_seconds = excluded.keep_seconds, mode = excluded.mode,
                fence = excluded.fence,
                property_text = excluded.property_text, problem = null,
-               revision = excluded.revision, updated_at = pg_catalog.clock_timestamp(),
+               revision = excluded.revision,
+               updated_at = case
+                 when before.source_field_id = excluded.source_field_id
+                  and before.keep_seconds = excluded.keep_seconds and before.mode = excluded.mode
+                  and before.fence = excluded.fence and before.problem is null
+                  and before.gone_seen_at is null
+                 then before.updated_at else pg_catalog.clock_timestamp() end,
                updated_by = excluded.updated_by, gone_seen_at = null, gone_told = null,
                catalog_name = excluded.catalog_name, namespace_name = excluded.namespace_name,
                table_name = excluded.table_name

@@ -215,6 +215,24 @@ async fn a_retry_gets_the_first_answer_again() -> Result<()> {
     Ok(())
 }
 
+/// Named by values a request is of the live spec, and a retry of the one that it was.
+#[tokio::test]
+async fn a_retry_is_of_the_spec_that_was_live_at_first() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let catalog = database.catalog("lake").await?;
+    let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;
+    table.append(vec![NewFile::of(["20775"])]).await?;
+    let key = "0b9f6d0e-6f0e-4a3e-9c83-0d4f6a1f9a10";
+    let asked = ["drop", "lake", "events.raw", "--partition", "day=2026-11-18", "--yes"];
+    let asked = [&asked[..], &["--output", "json", "--idempotency-key", key]].concat();
+    let first = database.done(&asked).await?;
+    assert_eq!(first["files_ended"], json!(1));
+    table.evolve_spec(&[Field::day("at")]).await?;
+    let again = database.done(&asked).await?;
+    assert_eq!((&again["replayed"], &again["partitions"]), (&json!(true), &first["partitions"]));
+    Ok(())
+}
+
 #[tokio::test]
 async fn an_instant_that_is_named_twice_is_refused() -> Result<()> {
     let database = TestDatabase::new().await?;

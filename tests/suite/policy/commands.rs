@@ -219,3 +219,32 @@ async fn policies_are_written_while_somebody_commits() -> Result<()> {
     drop(commit);
     Ok(())
 }
+
+/// Whoever says the same again, as a job does every few minutes, keeps nobody from seeing that it is not
+/// followed: it is in force since it was said first.
+#[tokio::test]
+async fn what_is_said_again_is_in_force_since_before() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let catalog = database.catalog("lake").await?;
+    database.table(&catalog, "raw", &[Field::day("at")]).await?;
+    let since = "2026-09-17T05:00:00Z";
+    let set = ["policy", "set", "lake", "events.raw", "--field", "day(at)", "--keep"];
+    let get = ["policy", "get", "lake", "events.raw", "--output", "json"];
+    for (said, is_same) in [
+        (&["7d", "--by", "one"][..], true),
+        (&["168h", "--by", "two"], true),
+        (&["8d"], false),
+        (&["7d", "--mode", "observe"], false),
+        (&["7d", "--fence"], false),
+    ] {
+        assert_eq!(database.ran(&[&set[..], &["7d", "--mode", "enforce"]].concat()).await?.code, 0);
+        database.sql(&format!("UPDATE tailrace.policy SET updated_at = '{since}'")).await?;
+        let ran = database.ran(&[&set[..], said].concat()).await?;
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let got = database.done(&get).await?;
+        assert_eq!(got[0]["updated_at"] == json!(since), is_same, "{said:?}: {got}");
+        database.done(&["policy", "list", "--output", "json"]).await?;
+        assert_eq!(database.ran(&["policy", "unset", "lake", "events.raw"]).await?.code, 0);
+    }
+    Ok(())
+}
