@@ -286,4 +286,17 @@ mod tests {
         drop((flights, first));
         assert!(connections.admit().now_or_never().is_some());
     }
+
+    #[tokio::test]
+    async fn a_request_that_begins_before_the_last_answer_is_flushed_is_in_flight() {
+        let connections = Connections::new(1);
+        let first = silent(&connections).await;
+        drop(first.flight().expect("it is there"));
+        let flight = first.flight().expect("it is there");
+        first.flushed();
+        assert!(connections.admit().now_or_never().is_none() && !is_taken(&first));
+        drop(flight);
+        first.flushed();
+        assert!(connections.admit().now_or_never().is_some());
+    }
 }
