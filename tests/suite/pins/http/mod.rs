@@ -48,6 +48,14 @@ impl Daemon {
         let address = address(&mut daemon).await?;
         daemon.event("pass_finished", 1).await?;
         daemon.event("shield_renewed", 1).await?;
+        // So that there is something to release, whether or not the pass was before the renewal.
+        let claimed = "INSERT INTO hog_compaction_claim
+             (catalog_id, table_id, group_key, input_file_ids, claimant, expires_at)
+           SELECT v.catalog_id, v.table_id, 'tailrace/999', '{1}', o.claimant,
+                  now() + interval '30 minutes'
+           FROM hog_table_version v JOIN tailrace.claimant o USING (catalog_id)
+           WHERE v.end_snapshot IS NULL AND v.name IN ('raw', 'property')";
+        lake.database.sql(claimed).await?;
         let client = Client { address, headers: Vec::new() }.token("act");
         Ok(Daemon { lake, daemon, client, routes: Told::default() })
     }
