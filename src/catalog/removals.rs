@@ -78,7 +78,7 @@ pub async fn has_path_indexes(connection: &mut Session) -> sqlx::Result<bool> {
         && server_has_index(connection, "hog_delete_file", "hog_delete_file_path").await?)
 }
 
-/// Of the first [`LOOKED_AT`] undrained rows of the catalog's queue those that were tried in vain, up to
+/// Of the first 1,000 undrained rows of the catalog's queue those that were tried in vain, up to
 /// [`TOLD`], the oldest first: a path that a row names after its first try. `by_path` says whether the rows
 /// are to be looked up that name the paths: by hog_data_file_path and hog_delete_file_path, up to ten each,
 /// which the server must have then.

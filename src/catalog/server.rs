@@ -30,8 +30,8 @@ pub const CLAIMS: &str = "hog_compaction_claim";
 /// The name of the first column of what [`QUESTION`] gives.
 pub const FIRST_COLUMN: &str = "server_table";
 
-/// For each of [`TABLES`] that the session finds, its name and the names of its columns, each with whether
-/// every new row must be given a value for it. Two columns, a row for each table. Reads only `pg_catalog`,
+/// For each table of the contract that the session finds, its name and the names of its columns, each with
+/// whether every new row must be given a value for it. Two columns, a row for each table. Reads only `pg_catalog`,
 /// which any role may.
 pub static QUESTION: LazyLock<String> = LazyLock::new(|| {
     let names = TABLES.map(|table| format!("'{}'", table.name)).join(", ");
