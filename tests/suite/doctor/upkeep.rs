@@ -130,7 +130,7 @@ async fn how_deep_the_queue_is_and_how_long_it_takes() -> Result<()> {
     assert_eq!(
         of_lake().await?,
         "ok: 1000 objects wait to be deleted: about 15 minutes at 4000 an hour, the server's default, \
-         for none was measured of late"
+         for too few were drained of late"
     );
     // What was drained lies below what was not.
     database.sql("DELETE FROM hog_file_removal WHERE drained_at IS NULL").await?;
@@ -211,7 +211,7 @@ async fn a_path_that_a_row_names_is_told_with_the_row() -> Result<()> {
 
     // Nobody has tried it yet.
     let waits = "1 object waits to be deleted: about 1 second at 4000 an hour, the server's default, \
-                 for none was measured of late";
+                 for too few were drained of late";
     assert_eq!(database.doctor().await?.of("removal_queue"), [("ok", waits)]);
     let cleanup = Cleanup::new(&catalog);
     for _ in 0..2 {
