@@ -13,6 +13,7 @@ use crate::http::client::Client;
 use crate::http::{TABLE, address};
 use crate::support::TestDatabase;
 use crate::support::process::Running;
+use crate::support::wait::until;
 
 /// Every command that works on a catalog.
 const COMMANDS: [&[&str]; 17] = [
@@ -87,6 +88,15 @@ async fn daemon_on(database: &TestDatabase) -> Result<(Running, Client)> {
     let client = Client { address: address(&mut daemon).await?, headers: Vec::new() };
     daemon.event("pass_finished", 1).await?;
     Ok((daemon, client))
+}
+
+/// Waits until a daemon tells an event for this reason: what was under way when the server changed may
+/// have told another one.
+async fn is_told(daemon: &Running, event: &str, reason: &str) -> Result<()> {
+    until("the reason is told", async || {
+        Ok(daemon.so_far(event).iter().any(|line| line["error"] == reason))
+    })
+    .await
 }
 
 /// Requests of each kind are answered 503 with the reason.

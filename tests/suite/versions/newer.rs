@@ -4,7 +4,7 @@ use anyhow::Result;
 use tailrace::shield::renew;
 use tailrace::sweep::report::Outcome;
 
-use super::{daemon_on, every_command_is_refused, every_request_is_refused, filled};
+use super::{daemon_on, every_command_is_refused, every_request_is_refused, filled, is_told};
 use crate::shield::settings;
 use crate::support::TestDatabase;
 
@@ -102,7 +102,7 @@ async fn a_daemon_that_is_up_refuses_after_the_upgrade() -> Result<()> {
         )
         .await?;
     let reason = must_fill("hog_snapshot.region");
-    assert_eq!(daemon.told("pass_failed").await?["error"], reason.as_str());
+    is_told(&daemon, "pass_failed", &reason).await?;
     every_request_is_refused(&client, &reason).await?;
     let begun = daemon.so_far("pass_started").len();
     let failed = daemon.so_far("pass_failed").len();
