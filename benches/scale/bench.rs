@@ -61,7 +61,7 @@ impl Bench {
             }
             let clock = std::time::Instant::now();
             self.create(&name, base.map(|base| base.database()).as_deref()).await?;
-            fixture::build(&self.open(&name)?, &self.scale.tables(fixture), base.is_none()).await?;
+            fixture::build(&self.open(&name)?, &self.scale.layout(fixture), base.is_none()).await?;
             eprintln!("  built {name} in {:.0} s", clock.elapsed().as_secs_f64());
             self.built.push(fixture);
         }
@@ -70,13 +70,21 @@ impl Bench {
 
     /// A copy of a fixture, as warm as the server can have it.
     pub async fn copy(&mut self, fixture: Fixture) -> Result<Db> {
-        self.built(fixture).await?.leave().await;
+        let db = self.built(fixture).await?;
+        let (built, copy) = self.copy_of(db).await?;
+        built.leave().await;
+        copy.warm().await?;
+        Ok(copy)
+    }
+
+    /// A copy of a database that is given back for it, as it is.
+    pub async fn copy_of(&mut self, db: Db) -> Result<(Db, Db)> {
+        let original = db.name.clone();
+        db.leave().await;
         self.copies += 1;
         let name = format!("copy_{}", self.copies);
-        self.create(&name, Some(&fixture.database())).await?;
-        let db = self.open(&name)?;
-        db.warm().await?;
-        Ok(db)
+        self.create(&name, Some(&original)).await?;
+        Ok((self.open(&original)?, self.open(&name)?))
     }
 
     /// Removes a database that is not needed any more.

@@ -12,13 +12,21 @@ use tailrace::installation::migrate;
 use tailrace_kit::lake::{CatalogOptions, Column, Field, Lake};
 
 use super::bench::Db;
+pub use super::filling::DAY_COLUMN;
+use super::filling::{Files, fill, more_catalogs, more_tables};
 
 /// The name of the one catalog.
 pub const CATALOG: &str = "lake";
 /// The name of the one namespace.
 pub const NAMESPACE: &str = "events";
-/// The name of the column that tables are partitioned by the time of.
-pub const DAY_COLUMN: &str = "at";
+
+/// What a lake consists of.
+pub struct Layout {
+    /// The tables of a catalog.
+    pub tables: Vec<TableOf>,
+    /// How many catalogs there are of it, all alike.
+    pub catalogs: i64,
+}
 
 /// A table to make and fill.
 pub struct TableOf {
@@ -31,10 +39,12 @@ pub struct TableOf {
     /// A query for its tuples: when their files arrive (in days), their values, and the number
     /// of their files.
     pub tuples: String,
+    /// How many tables there are of it, the others with a number behind the name.
+    pub times: i64,
 }
 
 /// Makes the tables and fills them, in a lake that is made first where `is_new`.
-pub async fn build(db: &Db, tables: &[TableOf], is_new: bool) -> Result<()> {
+pub async fn build(db: &Db, layout: &Layout, is_new: bool) -> Result<()> {
     let lake = if is_new { Lake::install(&db.pool, "public").await? } else { db.lake() };
     let catalog = if is_new {
         migrate(&db.database()).await?;
@@ -42,18 +52,28 @@ pub async fn build(db: &Db, tables: &[TableOf], is_new: bool) -> Result<()> {
     } else {
         lake.open_catalog(CATALOG).await?
     };
+    let catalog_id = catalog.catalog_id;
     let namespace = catalog.namespace(NAMESPACE).await?;
     let mut tuples = Vec::new();
-    for table in tables {
+    for table in &layout.tables {
         let made =
             catalog.create_table(&namespace, table.name, &table.columns, &table.spec).await?;
-        tuples.push(format!("select {}::bigint, t.* from ({}) t", made.table_id, table.tuples));
+        let (first, times) = (made.table_id, table.times);
+        if times > 1 {
+            more_tables(&db.pool, catalog_id, first, times).await?;
+        }
+        tuples.push(format!(
+            "select m, t.* from generate_series({first}::bigint, {}) m, ({}) t",
+            first + times - 1,
+            table.tuples
+        ));
     }
-    let statements = include_str!("fixture.sql")
-        .replace(":catalog_id", &catalog.catalog_id.to_string())
-        .replace(":column", DAY_COLUMN)
-        .replace(":tuples", &tuples.join(" union all "));
-    sqlx::raw_sql(AssertSqlSafe(statements)).execute(&db.pool).await?;
+    let files =
+        Files { tuples: tuples.join(" union all "), of_a_snapshot: 270, days: 400, disorder: 1 };
+    fill(&db.pool, catalog_id, &files).await?;
+    if layout.catalogs > 1 {
+        more_catalogs(&db.pool, catalog_id, layout.catalogs).await?;
+    }
     // Not within the transaction that several statements at once are.
     for table in VACUUMED {
         sqlx::raw_sql(AssertSqlSafe(format!("vacuum (analyze) {table}"))).execute(&db.pool).await?;
@@ -63,7 +83,7 @@ pub async fn build(db: &Db, tables: &[TableOf], is_new: bool) -> Result<()> {
     Ok(())
 }
 
-const VACUUMED: [&str; 8] = [
+const VACUUMED: [&str; 15] = [
     "hog_data_file",
     "hog_file_partition_value",
     "hog_delete_file",
@@ -72,4 +92,11 @@ const VACUUMED: [&str; 8] = [
     "hog_snapshot_change",
     "hog_table_stats",
     "hog_catalog",
+    "hog_namespace",
+    "hog_table",
+    "hog_table_version",
+    "hog_column",
+    "hog_partition_spec",
+    "hog_partition_field",
+    "tailrace.policy",
 ];

@@ -1,4 +1,4 @@
--- Fills the tables of a catalog; see fixture.rs.
+-- Fills the tables of a catalog, or puts further files into them; see filling.rs.
 
 begin;
 
@@ -11,26 +11,28 @@ select setseed(0.27);
 create temporary table tuple (table_id bigint, arrival float8, tuple_values text[], files int,
                               upper_bound bytea)
   on commit drop;
-insert into tuple (table_id, arrival, tuple_values, files) :tuples;
-
 -- The newest row is of the last microsecond of the first hour; eight bytes, the lowest first.
-update tuple t set upper_bound = (
-  select string_agg(substring(int8send((t.arrival * 86400000000)::bigint + 3599999999)
-                              from place for 1), '' order by place desc)
-  from generate_series(1, 8) place);
+insert into tuple (table_id, arrival, tuple_values, files, upper_bound)
+select t.table_id, t.arrival, t.tuple_values, t.files,
+       decode(regexp_replace(h.digits, '(..)(..)(..)(..)(..)(..)(..)(..)', '\8\7\6\5\4\3\2\1'),
+              'hex')
+from (:tuples) as t (table_id, arrival, tuple_values, files)
+cross join lateral (
+  select lpad(to_hex((t.arrival * 86400000000)::bigint + 3599999999), 16, '0')) as h (digits);
 
 create temporary table incoming on commit drop as
 select c.next_file_id - 1 + a.n as data_file_id,
-       c.last_snapshot_id + 1 + (a.n - 1) / 270 as snapshot_id,
+       c.last_snapshot_id + 1 + (a.n - 1) / :files_of_a_snapshot as snapshot_id,
        a.table_id, a.tuple_values, a.upper_bound, a.records, a.bytes, a.has_vector,
-       sum(a.records) over (partition by a.table_id order by a.n) - a.records as row_id_start
-from (select row_number() over (order by t.arrival + random()
+       s.next_row_id + sum(a.records) over (partition by a.table_id order by a.n) - a.records
+         as row_id_start
+from (select row_number() over (order by t.arrival + :disorder * random()
                + case when random() < 0.02 then 3 * random() else 0 end) as n,
              t.table_id, t.tuple_values, t.upper_bound, 1000 + (random() * 100000)::bigint as records,
              100000 + (random() * 500000000)::bigint as bytes, random() < 0.01 as has_vector
-      from tuple t, generate_series(1, t.files)) a,
-     hog_catalog c
-where c.catalog_id = :catalog_id;
+      from tuple t, generate_series(1, t.files)) a
+join hog_catalog c on c.catalog_id = :catalog_id
+join hog_table_stats s on s.catalog_id = c.catalog_id and s.table_id = a.table_id;
 
 -- Indexes are made afterwards, for it takes a tenth of the time; primary keys are filled in order.
 create temporary table later on commit drop as
@@ -45,7 +47,7 @@ end $$;
 
 insert into hog_snapshot (catalog_id, snapshot_id, snapshot_time, schema_version, author)
 select :catalog_id, s.snapshot_id,
-       now() - interval '400 days' * ((s.last - s.snapshot_id + 1)::float8 / (s.last - s.first + 2)),
+       now() - interval ':span' * ((s.last - s.snapshot_id + 1)::float8 / (s.last - s.first + 2)),
        c.schema_version, 'fixture'
 from (select snapshot_id, min(snapshot_id) over () as first, max(snapshot_id) over () as last
       from (select distinct snapshot_id from incoming) d) s,

@@ -7,14 +7,18 @@
 
 mod bare;
 mod bench;
+mod calendar;
 mod database_time;
+mod filling;
 mod finding;
 mod fixture;
 mod machine;
+mod many;
 mod page;
 mod program;
 mod rows;
 mod scale;
+mod spent;
 mod statistics;
 
 use std::process::ExitCode;

@@ -2,7 +2,7 @@
 
 use tailrace_kit::lake::{Column, Field};
 
-use super::fixture::{DAY_COLUMN, TableOf};
+use super::fixture::{DAY_COLUMN, Layout, TableOf};
 
 /// A prepared lake. Built once, copied for what changes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,12 @@ pub enum Fixture {
     Tuples,
     /// One table of so many days, 1,000 files each.
     Days(i64),
+    /// One table with a file for each of 5,000,000 instants in 10 years.
+    Instants,
+    /// 10,000 small tables by day in one catalog.
+    Tables,
+    /// The same tables, 5 in each of 2,000 catalogs.
+    Catalogs,
 }
 
 impl Fixture {
@@ -44,6 +50,16 @@ pub const NEIGHBOUR: &str = "clicks";
 pub const DAYS: i64 = 400;
 /// The hours of 5 years.
 pub const HOURS: i64 = 43_800;
+/// The days of [`Fixture::Instants`].
+pub const DAYS_OF_INSTANTS: i64 = 3_650;
+/// The tables of [`Fixture::Tables`] and of [`Fixture::Catalogs`].
+pub const TABLES: i64 = 10_000;
+/// The tables of each catalog of [`Fixture::Catalogs`].
+pub const TABLES_OF_A_CATALOG: i64 = 5;
+/// The days of each of them.
+pub const DAYS_OF_MANY: i64 = 30;
+/// The files of each of these days.
+pub const FILES_OF_MANY: i64 = 2;
 /// The kinds of each day of [`Fixture::Tuples`].
 pub const KINDS: i64 = 100;
 /// The days of [`Fixture::Tuples`] that one request drops: 1,000 tuples.
@@ -87,40 +103,50 @@ impl Scale {
         self.files(if place % 2 == 0 { 1_000 } else { 4_000 })
     }
 
-    /// The tables of a fixture.
-    pub fn tables(self, fixture: Fixture) -> Vec<TableOf> {
-        let oldest = self.oldest_day(DAYS);
-        let days = |files: String| {
-            let newest = oldest + DAYS - 1;
-            format!("select d, array[d::text], {files} from generate_series({oldest}, {newest}) d")
-        };
+    /// What a fixture consists of.
+    pub fn layout(self, fixture: Fixture) -> Layout {
+        let one = |tables: Vec<TableOf>| Layout { tables, catalogs: 1 };
         let (few, many) = (self.files_of_day(0), self.files_of_day(1));
         let uneven = |times: i64| {
             let (few, many) = (times * few, times * many);
-            days(format!("case when (d - {oldest}) % 2 = 0 then {few} else {many} end"))
+            let oldest = self.oldest_day(DAYS);
+            let files = format!("case when (d - {oldest}) % 2 = 0 then {few} else {many} end");
+            by_day(SUBJECT, self.days(DAYS, &files))
         };
-        let neighbour = || by_day(NEIGHBOUR, days(self.files(1_500).to_string()));
+        let neighbour = || by_day(NEIGHBOUR, self.days(DAYS, &self.files(1_500).to_string()));
+        let small = |times: i64| {
+            let days = self.days(DAYS_OF_MANY, &FILES_OF_MANY.to_string());
+            TableOf { times, ..by_day(SUBJECT, days) }
+        };
         match fixture {
-            Fixture::Million => vec![by_day(SUBJECT, uneven(1)), neighbour()],
-            Fixture::FiveMillion => vec![by_day(SUBJECT, uneven(5)), neighbour()],
-            Fixture::Strings => vec![strings(self.files(1_000_000))],
-            Fixture::Hours => vec![by_hour(self.today * 24 - 24 - HOURS, self.files(20))],
+            Fixture::Million => one(vec![uneven(1), neighbour()]),
+            Fixture::FiveMillion => one(vec![uneven(5), neighbour()]),
+            Fixture::Strings => one(vec![strings(self.files(1_000_000))]),
+            Fixture::Hours => one(vec![by_hour(self.today * 24 - 24 - HOURS, self.files(20))]),
             Fixture::Tuples => {
                 let days = DAYS_OF_A_REQUEST * REQUESTS;
-                vec![by_day_and_kind(self.oldest_day(days), days, self.files(100))]
+                one(vec![by_day_and_kind(self.oldest_day(days), days, self.files(100))])
             }
             Fixture::Days(days) => {
-                let oldest = self.oldest_day(days);
-                let (newest, files) = (oldest + days - 1, self.files(1_000));
-                let rows =
-                    "select d, array[d::text], {files} from generate_series({oldest}, {newest}) d";
-                let rows = rows
-                    .replace("{files}", &files.to_string())
-                    .replace("{oldest}", &oldest.to_string())
-                    .replace("{newest}", &newest.to_string());
-                vec![by_day(SUBJECT, rows)]
+                one(vec![by_day(SUBJECT, self.days(days, &self.files(1_000).to_string()))])
             }
+            Fixture::Instants => {
+                one(vec![by_instant(self.oldest_day(DAYS_OF_INSTANTS), self.files(5_000_000))])
+            }
+            Fixture::Tables => one(vec![small(self.files(TABLES))]),
+            Fixture::Catalogs => Layout {
+                tables: vec![small(TABLES_OF_A_CATALOG)],
+                catalogs: self.files(TABLES) / TABLES_OF_A_CATALOG,
+            },
         }
+    }
+
+    /// A query for the tuples of so many days up to the day before yesterday, of which `d` has so many
+    /// files.
+    fn days(self, days: i64, files: &str) -> String {
+        let oldest = self.oldest_day(days);
+        let newest = oldest + days - 1;
+        format!("select d, array[d::text], {files} from generate_series({oldest}, {newest}) d")
     }
 }
 
@@ -129,7 +155,7 @@ fn columns() -> Vec<Column> {
 }
 
 fn by_day(name: &'static str, tuples: String) -> TableOf {
-    TableOf { name, columns: columns(), spec: vec![Field::day(DAY_COLUMN)], tuples }
+    TableOf { name, columns: columns(), spec: vec![Field::day(DAY_COLUMN)], tuples, times: 1 }
 }
 
 fn by_hour(oldest: i64, files: i64) -> TableOf {
@@ -141,6 +167,7 @@ fn by_hour(oldest: i64, files: i64) -> TableOf {
         tuples: format!(
             "select h / 24.0, array[h::text], {files} from generate_series({oldest}, {newest}) h"
         ),
+        times: 1,
     }
 }
 
@@ -154,6 +181,7 @@ fn by_day_and_kind(oldest: i64, days: i64, files: i64) -> TableOf {
             "select d, array[d::text, 'kind ' || k], {files}
              from generate_series({oldest}, {newest}) d, generate_series(1, {KINDS}) k"
         ),
+        times: 1,
     }
 }
 
@@ -166,5 +194,24 @@ fn strings(count: i64) -> TableOf {
         tuples: format!(
             "select random(), array[md5(n::text)], 1 from generate_series(1, {count}) n"
         ),
+        times: 1,
+    }
+}
+
+/// One file for each of so many seconds, evenly over the days, by the instant itself. They arrived two hours
+/// before it, so that no row is newer.
+fn by_instant(oldest: i64, count: i64) -> TableOf {
+    let step = DAYS_OF_INSTANTS * 86_400 / count;
+    TableOf {
+        name: SUBJECT,
+        columns: vec![Column::new(DAY_COLUMN, "timestamp"), Column::new("kind", "string")],
+        spec: vec![Field::identity(DAY_COLUMN)],
+        tuples: format!(
+            "select {oldest} + (n * {step} - 7200) / 86400.0,
+                    array[to_char('epoch'::timestamp + make_interval(days => {oldest}, secs => n * {step}),
+                                  'YYYY-MM-DD\"T\"HH24:MI:SS')], 1
+             from generate_series(0, {count} - 1) n"
+        ),
+        times: 1,
     }
 }

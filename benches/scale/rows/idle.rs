@@ -7,7 +7,7 @@ use super::{Measured, spread};
 use crate::bench::{Bench, Db};
 use crate::database_time;
 use crate::finding::{Finding, Verdict, grouped, ms};
-use crate::program::{brief, govern, pass, settings};
+use crate::program::{brief, first_passes, govern, pass, settings};
 use crate::scale::{DAYS, Fixture, HOURS, SUBJECT};
 use crate::statistics::Sample;
 
@@ -15,12 +15,17 @@ use crate::statistics::Sample;
 const PASSES: usize = 11;
 
 /// What passes with nothing to do take.
-struct Idle {
-    files: i64,
-    in_database: Sample,
-    by_the_clock: Sample,
-    statements: usize,
-    first_pass_ms: f64,
+pub struct Idle {
+    /// The live files of the table.
+    pub files: i64,
+    /// The time in the database.
+    pub in_database: Sample,
+    /// The time of whole passes.
+    pub by_the_clock: Sample,
+    /// The statements of the last one.
+    pub statements: usize,
+    /// By the clock, until all was looked at once.
+    pub first_pass_ms: f64,
 }
 
 /// 1,000,000 files, and 5,000,000 of the same days.
@@ -29,10 +34,10 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     let keep = bench.scale.keep(DAYS, 0);
     let million = idle(bench, &db, &keep).await?;
     bench.remove(db).await?;
-    // Too large to be copied for this.
+    // Too large to be copied for this, or built again for the rows after it.
     let db = bench.built(Fixture::FiveMillion).await?;
     let five = idle(bench, &db, &keep).await?;
-    bench.remove(db).await?;
+    db.leave().await;
 
     let growth = five.in_database.median() / million.in_database.median();
     let neighbour = grouped(bench.scale.files(600_000));
@@ -84,7 +89,7 @@ pub async fn measure_by_hour(bench: &mut Bench) -> Result<Measured> {
     let db = bench.built(Fixture::Hours).await?;
     // A day more than there is of them, whatever hour it is now.
     let found = idle(bench, &db, &bench.scale.keep(HOURS / 24 + 1, 0)).await?;
-    bench.remove(db).await?;
+    db.leave().await;
     let what = format!(
         "the same, hourly partitions, 5 years ({} values, {} files)",
         grouped(HOURS),
@@ -114,12 +119,12 @@ fn alone(title: &'static str, what: String, goal: f64, found: &Idle) -> Measured
     }
 }
 
-async fn idle(bench: &Bench, db: &Db, keep: &str) -> Result<Idle> {
+/// The first pass and some with nothing to do, over a table of which nothing has expired by `keep`.
+pub async fn idle(bench: &Bench, db: &Db, keep: &str) -> Result<Idle> {
     let settings = settings()?;
     let files = db.live_files(&db.table(SUBJECT).await?).await?;
     govern(db, keep).await?;
-    let (report, first) = pass(db, &settings).await?;
-    ensure!(report.outcome == Outcome::NothingToDo, "{}", brief(&report));
+    let first = first_passes(db, &settings).await?;
     database_time::log_statements(bench, db).await?;
     let mut idle = Idle {
         files,

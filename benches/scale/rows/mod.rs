@@ -6,10 +6,17 @@ mod evidence;
 mod explicit;
 mod hold;
 mod idle;
+mod instants;
+mod keep;
+mod late;
+mod many;
 mod memory;
+mod names;
 mod others;
+mod plan;
 mod shield;
 mod vectors;
+mod wal;
 mod writer;
 
 use anyhow::{Result, bail};
@@ -18,11 +25,7 @@ use super::bench::Bench;
 use super::finding::Finding;
 use super::statistics::Sample;
 
-/// The rows by the names that they are selected by, in the order in which they run.
-pub const ALL: [&str; 12] = [
-    "hold", "evidence", "cold", "idle", "strings", "hours", "day", "writer", "memory", "explicit",
-    "shield", "others",
-];
+pub use names::ALL;
 
 /// What a row found.
 pub struct Measured {
@@ -43,7 +46,13 @@ pub async fn measure(row: &str, bench: &mut Bench) -> Result<Measured> {
         "idle" => idle::measure(bench).await,
         "strings" => idle::measure_beside_strings(bench).await,
         "hours" => idle::measure_by_hour(bench).await,
+        "keep" => keep::measure(bench).await,
+        "late" => late::measure(bench).await,
         "day" => day::measure(bench).await,
+        "many" => many::measure(bench).await,
+        "wal" => wal::measure(bench).await,
+        "plan" => plan::measure(bench).await,
+        "instants" => instants::measure(bench).await,
         "writer" => writer::measure(bench).await,
         "memory" => memory::measure(bench).await,
         "explicit" => explicit::measure(bench).await,

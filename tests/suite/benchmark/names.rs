@@ -1,0 +1,11 @@
+//! What the rows are called.
+
+use super::parts::names::ALL;
+
+#[test]
+fn the_readme_names_every_row_in_order() {
+    let readme = include_str!("../../../README.md");
+    let line = readme.lines().find(|line| line.contains("# some rows:"));
+    let named = line.and_then(|line| line.split_once("# some rows: ")).map(|(_, rows)| rows);
+    assert_eq!(named, Some(ALL.join(" ").as_str()));
+}
