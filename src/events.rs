@@ -90,6 +90,8 @@ events! {
     warn LEASE_LOST = "lease_lost";
     /// A catalog could not be worked on, or not to the end.
     error CATALOG_FAILED = "catalog_failed";
+    /// A pass is to work on a table, and why.
+    debug TABLE_HAS_WORK = "table_has_work";
     /// A pass is through with a table.
     info TABLE_FINISHED = "table_finished";
     /// What a pass would drop, were the policy enforced.

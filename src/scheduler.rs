@@ -1,7 +1,8 @@
-//! When a pass runs: one at start, then at each tick of the schedule, never two at once.
+//! When a pass runs: one at start, then at each tick of the schedule, never two at once; and between two
+//! ticks of `schedule.every` when the pass before asked to be woken.
 //!
 //! What a pass is, the scheduler does not know: it is given one, and runs it to its end.
-//! Ticks that are missed meanwhile collapse into one. While the database is away the
+//! Ticks that are missed meanwhile collapse into one. A wake moves no tick. While the database is away the
 //! schedule rests, and the pass is tried again, with pauses that grow for as long as it answers nothing.
 
 #[cfg(test)]
@@ -16,6 +17,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 pub use tick::Schedule;
+use tick::Ticks;
 
 use crate::backoff::Backoff;
 use crate::catalog::failure::in_words;
@@ -31,11 +33,23 @@ const GLANCE: Duration = Duration::from_secs(60);
 const DATABASE_AWAY: Backoff =
     Backoff { shortest: Duration::from_secs(2), longest: Duration::from_secs(60) };
 
+/// What a pass is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PassKind {
+    /// The schedule asked for it.
+    Regular,
+    /// The pass before asked for it, as of then.
+    Wake,
+}
+
 /// How a pass ended.
 #[derive(Debug)]
 pub enum PassEnd {
     /// It went through. That some tables failed is its own report's matter.
-    Done,
+    Done {
+        /// In how long from now it should wake, if before the next tick.
+        wake_in: Option<Duration>,
+    },
     /// The database could not be reached, or was lost on the way.
     DatabaseAway {
         /// What it said.
@@ -47,6 +61,8 @@ pub enum PassEnd {
     Failed {
         /// Which.
         error: anyhow::Error,
+        /// As of one that went through: what failed may be one catalog of many.
+        wake_in: Option<Duration>,
     },
 }
 
@@ -54,16 +70,24 @@ pub enum PassEnd {
 pub trait Pass: Send {
     /// Runs one pass. Once `stop` is cancelled it starts no new commit and ends soon. It is
     /// dropped where it stands if it takes longer than `shutdown.grace` for that.
-    fn run(&mut self, stop: CancellationToken) -> impl Future<Output = PassEnd> + Send;
+    fn run(
+        &mut self,
+        kind: PassKind,
+        stop: CancellationToken,
+    ) -> impl Future<Output = PassEnd> + Send;
 }
 
 impl<F, Fut> Pass for F
 where
-    F: FnMut(CancellationToken) -> Fut + Send,
+    F: FnMut(PassKind, CancellationToken) -> Fut + Send,
     Fut: Future<Output = PassEnd> + Send,
 {
-    fn run(&mut self, stop: CancellationToken) -> impl Future<Output = PassEnd> + Send {
-        self(stop)
+    fn run(
+        &mut self,
+        kind: PassKind,
+        stop: CancellationToken,
+    ) -> impl Future<Output = PassEnd> + Send {
+        self(kind, stop)
     }
 }
 
@@ -81,6 +105,7 @@ pub enum Stopped {
 pub struct Scheduler {
     schedule: Schedule,
     jitter: Duration,
+    lag: Duration,
     grace: Duration,
     random: fastrand::Rng,
     clock: fn() -> DateTime<Utc>,
@@ -104,6 +129,7 @@ impl Scheduler {
         Self {
             schedule: Schedule::from_config(config),
             jitter: config.schedule.jitter.get(),
+            lag: config.schedule.lag.get(),
             grace: config.shutdown.grace.get(),
             random: fastrand::Rng::new(),
             clock: Utc::now,
@@ -115,30 +141,31 @@ impl Scheduler {
 
     /// Runs passes until told to stop, then waits for the one in flight, at most for the grace.
     pub async fn run(mut self, mut pass: impl Pass) -> Stopped {
-        let mut tick = Instant::now();
+        let mut ticks = Ticks::since(Instant::now());
+        let mut kind = PassKind::Regular;
         loop {
             if self.stop.is_cancelled() {
                 return self.stopped(Stopped::Cleanly);
             }
             self.state(State::Pass);
-            let Some(end) = self.to_its_end(&mut pass).await else {
+            let Some(end) = self.to_its_end(&mut pass, kind).await else {
                 return self.stopped(Stopped::GraceExceeded);
             };
-            self.note(end);
+            let wake_in = self.note(end);
             if self.stop.is_cancelled() {
                 return self.stopped(Stopped::Cleanly);
             }
             let stop = self.stop.clone();
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = self.rest(&mut tick) => {}
+                next = self.rest(&mut ticks, wake_in) => kind = next,
             }
         }
     }
 
     /// The end of one pass, or nothing if it outlived the grace.
-    async fn to_its_end(&self, pass: &mut impl Pass) -> Option<PassEnd> {
-        let mut running = std::pin::pin!(pass.run(self.stop.child_token()));
+    async fn to_its_end(&self, pass: &mut impl Pass, kind: PassKind) -> Option<PassEnd> {
+        let mut running = std::pin::pin!(pass.run(kind, self.stop.child_token()));
         tokio::select! {
             biased;
             end = &mut running => return Some(end),
@@ -148,23 +175,37 @@ impl Scheduler {
         tokio::time::timeout(self.grace, running).await.ok()
     }
 
-    /// Waits until the next pass is due.
-    async fn rest(&mut self, tick: &mut Instant) {
+    /// Waits until the next pass is due, and tells which it is.
+    async fn rest(&mut self, ticks: &mut Ticks, wake_in: Option<Duration>) -> PassKind {
         if let Some(lost) = &mut self.lost {
             let pause = DATABASE_AWAY.pause(lost.attempts, self.random.f64());
             lost.attempts = lost.attempts.saturating_add(1);
             self.state(State::DatabaseAway);
-            return sleep(pause).await;
+            sleep(pause).await;
+            ticks.reckon_anew();
+            return PassKind::Regular;
         }
         self.state(State::Idle);
-        let delay = self.jitter.mul_f64(self.random.f64());
         match &self.schedule {
             Schedule::Every(every) => {
-                *tick += tick::missed(tick.elapsed(), *every) + *every;
-                self.announce(tick.saturating_duration_since(Instant::now()) + delay);
-                tokio::time::sleep_until(*tick).await;
+                let (now, random) = (Instant::now(), &mut self.random);
+                let tick = ticks.next(now, *every, || self.jitter.mul_f64(random.f64()));
+                // One that would come just before the tick is left to it. Within half of the lag: what is
+                // due has waited for up to another half by then, and should not wait for more than one.
+                let is_early =
+                    |wake: &Instant| tick.saturating_duration_since(*wake) >= self.lag / 2;
+                let wake = wake_in.and_then(|length| now.checked_add(length)).filter(is_early);
+                let due = wake.unwrap_or(tick);
+                self.announce(due.saturating_duration_since(now));
+                tokio::time::sleep_until(due).await;
+                if wake.is_some() {
+                    return PassKind::Wake;
+                }
+                ticks.use_next();
+                PassKind::Regular
             }
             Schedule::Cron(cron) => {
+                let delay = self.jitter.mul_f64(self.random.f64());
                 let Some(due) = cron.next_after((self.clock)()) else {
                     // The last year of the expression is over. Staying up says so in `health`
                     // and leaves the choice to a person.
@@ -179,9 +220,10 @@ impl Scheduler {
                     }
                     sleep(left.min(GLANCE)).await;
                 }
+                sleep(delay).await;
+                PassKind::Regular
             }
         }
-        sleep(delay).await;
     }
 
     fn announce(&self, wait: Duration) {
@@ -193,15 +235,15 @@ impl Scheduler {
         );
     }
 
-    /// Logs what the end of a pass changes, and remembers it.
-    fn note(&mut self, end: PassEnd) {
-        let ok = matches!(end, PassEnd::Done);
+    /// Logs what the end of a pass changes, and remembers it. Tells in how long it should wake.
+    fn note(&mut self, end: PassEnd) -> Option<Duration> {
+        let ok = matches!(end, PassEnd::Done { .. });
         let now = (self.clock)();
         self.status.send_modify(|status| {
             status.last_pass_at = Some(now);
             status.last_pass_ok = Some(ok);
         });
-        let lost = match end {
+        let wake_in = match end {
             PassEnd::DatabaseAway { error, answered } => {
                 match &mut self.lost {
                     Some(lost) if answered => lost.attempts = 0,
@@ -215,25 +257,26 @@ impl Scheduler {
                         );
                     }
                 }
-                return;
+                return None;
             }
-            PassEnd::Failed { error } => {
+            PassEnd::Failed { error, wake_in } => {
                 tracing::error!(
                     event = events::PASS_FAILED,
                     error = in_words(&error),
                     "A pass failed; the next one comes when it is due"
                 );
-                self.lost.take()
+                wake_in
             }
-            PassEnd::Done => self.lost.take(),
+            PassEnd::Done { wake_in } => wake_in,
         };
-        if let Some(lost) = lost {
+        if let Some(lost) = self.lost.take() {
             tracing::info!(
                 event = events::DATABASE_BACK,
                 away_seconds = lost.since.elapsed().as_secs(),
                 "The database is back"
             );
         }
+        wake_in
     }
 
     fn state(&self, state: State) {

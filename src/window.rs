@@ -8,6 +8,7 @@
 
 pub mod book;
 pub mod domain;
+pub mod ends;
 pub mod evidence;
 pub mod expiring;
 mod spec_judge;

@@ -169,6 +169,31 @@ pub async fn note_accepted(
     Ok(Epoch { number: row.epoch, began: row.epoch_began.map(UtcInstant::from) })
 }
 
+/// Remembers anew that the clock is accepted, of catalogs in which nothing else is to be done and where it
+/// was so before. Without their leases: nothing happens where a pass was refused or a person accepted the
+/// clock meanwhile, or another one has remembered a later time.
+pub async fn note_still_accepted(
+    connection: &mut Session,
+    catalogs: &[i64],
+    accepted: &Accepted,
+) -> sqlx::Result<()> {
+    let Accepted { now, host, boot } = accepted;
+    sqlx::query!(
+        r#"update tailrace.clock_memory
+           set accepted_now = $2, accepted_host = $3, boot_ms = $4, process = $5
+           where catalog_id = any ($1) and accepted_now < $2 and refused_at is null
+             and not is_accepted_once"#,
+        catalogs,
+        now.to_chrono(),
+        host.and_then(UtcInstant::to_chrono),
+        boot.map(|boot| boot.millis),
+        boot.map(|boot| boot.process)
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
 /// Notes that a pass was refused: since when passes are, and why this one was. Where CLOCK_BOOTTIME of
 /// this process is the reason for one, the time is the earliest at which it was.
 pub async fn note_refused(
@@ -199,7 +224,7 @@ pub async fn note_refused(
 }
 
 /// Records that a person accepts the clock for the next pass, and what the catalog's snapshots say up
-/// to its present head; returns that head. `None` if the catalog is gone.
+/// to its present head, and has what waits for evidence looked at by the next pass; returns that head. `None` if the catalog is gone.
 pub async fn accept(
     connection: &mut Session,
     catalog_id: i64,
@@ -207,18 +232,31 @@ pub async fn accept(
     reason: &str,
 ) -> sqlx::Result<Option<i64>> {
     let head = sqlx::query_scalar!(
-        r#"insert into tailrace.clock_memory as m
-             (catalog_id, accepted_by, accept_reason, accept_at, is_accepted_once, trusted_head,
-              trusted_time)
-           select c.catalog_id, $2, $3, pg_catalog.clock_timestamp(), true, c.last_snapshot_id,
-                  (select s.snapshot_time from hog_snapshot s
-                   where s.catalog_id = $1 and s.snapshot_id = c.last_snapshot_id)
-           from hog_catalog c where c.catalog_id = $1
-           on conflict (catalog_id) do update
-           set accepted_by = excluded.accepted_by, accept_reason = excluded.accept_reason,
-               accept_at = excluded.accept_at, is_accepted_once = true,
-               trusted_head = excluded.trusted_head, trusted_time = excluded.trusted_time
-           returning m.trusted_head"#,
+        r#"with accepted as (
+             insert into tailrace.clock_memory as m
+               (catalog_id, accepted_by, accept_reason, accept_at, is_accepted_once, trusted_head,
+                trusted_time)
+             select c.catalog_id, $2, $3, pg_catalog.clock_timestamp(), true, c.last_snapshot_id,
+                    (select s.snapshot_time from hog_snapshot s
+                     where s.catalog_id = $1 and s.snapshot_id = c.last_snapshot_id)
+             from hog_catalog c where c.catalog_id = $1
+             on conflict (catalog_id) do update
+             set accepted_by = excluded.accepted_by, accept_reason = excluded.accept_reason,
+                 accept_at = excluded.accept_at, is_accepted_once = true,
+                 trusted_head = excluded.trusted_head, trusted_time = excluded.trusted_time
+             returning m.trusted_head
+           ),
+           tuples as (
+             update tailrace.waiting set next_look = null
+             where catalog_id = $1 and next_look is not null
+               and reason in ('ambiguous_spec', 'newer_rows_than_partition')
+               and exists (select from accepted)
+           ),
+           due as (
+             update tailrace.calendar set next_look = null
+             where catalog_id = $1 and next_look is not null and exists (select from accepted)
+           )
+           select trusted_head from accepted"#,
         catalog_id,
         by,
         reason

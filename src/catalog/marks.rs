@@ -27,7 +27,8 @@ const PROBES: i64 = 64;
 /// How many of our own drops are asked for their time.
 const DROPS: i64 = 10_000;
 
-/// Notes the marks of a catalog that are due at `now`. One short statement where none is.
+/// Notes the marks of a catalog that are due at `now`, and has what waits for evidence in their tables
+/// looked at by the next pass. One short statement where none is.
 ///
 /// Nothing is noted without the right to read `hog_table_stats`, nor for an incarnation that is not in
 /// the catalog: the counter would be that of another one with its id.
@@ -69,16 +70,28 @@ pub async fn note_marks(
     let specs: Vec<i64> = due.iter().map(|row| row.spec_id).collect();
     let snapshots: Vec<Option<i64>> = due.iter().map(|row| snapshot(row.due)).collect();
     sqlx::query!(
-        r#"update tailrace.spec_copy c
-           set mark_row_id = s.next_row_id, mark_snapshot = d.snapshot_id, mark_due = null,
-               marked_at = $5, watched_from = coalesce(c.watched_from, s.next_row_id)
-           from unnest($2::bigint[], $3::bigint[], $4::bigint[])
-                  as d (table_id, spec_id, snapshot_id)
-           join hog_table_stats s on s.catalog_id = $1 and s.table_id = d.table_id
-           join hog_table t on t.catalog_id = $1 and t.table_id = d.table_id
-           where c.catalog_id = $1 and c.table_id = d.table_id and c.spec_id = d.spec_id
-             and c.table_uuid = t.table_uuid
-             and c.mark_row_id is null"#,
+        r#"with marked as (
+             update tailrace.spec_copy c
+             set mark_row_id = s.next_row_id, mark_snapshot = d.snapshot_id, mark_due = null,
+                 marked_at = $5, watched_from = coalesce(c.watched_from, s.next_row_id)
+             from unnest($2::bigint[], $3::bigint[], $4::bigint[])
+                    as d (table_id, spec_id, snapshot_id)
+             join hog_table_stats s on s.catalog_id = $1 and s.table_id = d.table_id
+             join hog_table t on t.catalog_id = $1 and t.table_id = d.table_id
+             where c.catalog_id = $1 and c.table_id = d.table_id and c.spec_id = d.spec_id
+               and c.table_uuid = t.table_uuid
+               and c.mark_row_id is null
+             returning c.table_uuid
+           ),
+           tuples as (
+             update tailrace.waiting w set next_look = null
+             from (select distinct table_uuid from marked) as m
+             where w.catalog_id = $1 and w.table_uuid = m.table_uuid and w.next_look is not null
+               and w.reason in ('ambiguous_spec', 'newer_rows_than_partition')
+           )
+           update tailrace.calendar k set next_look = null
+           from (select distinct table_uuid from marked) as m
+           where k.catalog_id = $1 and k.table_uuid = m.table_uuid and k.next_look is not null"#,
         catalog_id,
         &tables,
         &specs,

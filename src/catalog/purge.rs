@@ -10,9 +10,9 @@ use crate::instant::UtcInstant;
 const BATCH: i64 = 1_000;
 const BATCHES: usize = 20;
 
-/// Purges, of all catalogs but these, what saves time over a table that is gone, drops that are gone (or
-/// undone) for longer than `history_keep`, heads noted of catalogs that are gone for as long, and receipts
-/// older than `receipt_keep`. What cannot be made anew is no business of this: see [`super::tombstones`].
+/// Purges, of all catalogs but these, drops that are gone (or undone) for longer than `history_keep`, heads
+/// noted of catalogs that are gone for as long, and receipts older than `receipt_keep`. What is kept of tables
+/// that are gone is no business of this: see [`super::gone_tables`] and [`super::tombstones`].
 ///
 /// A drop stays in the history, however old, until it is gone: so it can be told of any data that
 /// is still somewhere; and while a receipt names it, for a replay tells whether it was undone. Of a catalog
@@ -28,28 +28,6 @@ pub async fn purge(
     receipt_keep: Duration,
     but: &[i64],
 ) -> sqlx::Result<()> {
-    sqlx::query!(
-        r#"with kept as materialized (
-             select catalog_id, table_id from hog_table where dropped_snapshot is null
-           ),
-           gone as materialized (
-             select catalog_id, table_id from (
-               select catalog_id, table_id from tailrace.sweep_state
-               union select catalog_id, table_id from tailrace.sweep_cursor) as named
-             where catalog_id <> all ($1::bigint[])
-             except
-             select catalog_id, table_id from kept
-           ),
-           states as (
-             delete from tailrace.sweep_state x using gone g
-             where x.catalog_id = g.catalog_id and x.table_id = g.table_id
-           )
-           delete from tailrace.sweep_cursor x using gone g
-           where x.catalog_id = g.catalog_id and x.table_id = g.table_id"#,
-        but
-    )
-    .execute(&mut *connection)
-    .await?;
     sqlx::query!(
         r#"delete from tailrace.drop_history h
            where coalesce(undone_seen_at, gone_seen_at)

@@ -30,7 +30,7 @@
 pub mod settle;
 mod specs;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -155,50 +155,65 @@ pub async fn is_whole(connection: &mut Session, catalog_id: i64) -> sqlx::Result
 /// is not whole.
 /// Only reads: one statement, which looks up at most twice [`FACTS`] snapshots, each by its key.
 pub async fn restored(connection: &mut Session, catalog_id: i64) -> sqlx::Result<Option<Restored>> {
-    let row = sqlx::query!(
+    Ok(restored_among(connection, &[catalog_id]).await?.remove(&catalog_id))
+}
+
+/// Which of these catalogs were restored, and how: as [`restored`], of each of them.
+pub async fn restored_among(
+    connection: &mut Session,
+    catalogs: &[i64],
+) -> sqlx::Result<BTreeMap<i64, Restored>> {
+    let rows = sqlx::query!(
         r#"with facts as materialized (
-             (select snapshot_id, snapshot_time, noted_at from tailrace.noted_head
-              where catalog_id = $1 order by snapshot_id desc limit $2)
-             union all
-             (select snapshot_id, dropped_at, dropped_at from tailrace.drop_history
-              where catalog_id = $1 and undone_seen_at is null order by snapshot_id desc limit $2)
+             select c.catalog_id, c.last_snapshot_id, f.snapshot_id, f.snapshot_time, f.noted_at
+             from hog_catalog c
+             cross join lateral (
+               (select snapshot_id, snapshot_time, noted_at from tailrace.noted_head
+                where catalog_id = c.catalog_id order by snapshot_id desc limit $2)
+               union all
+               (select snapshot_id, dropped_at, dropped_at from tailrace.drop_history
+                where catalog_id = c.catalog_id and undone_seen_at is null
+                order by snapshot_id desc limit $2)) as f
+             where c.catalog_id = any ($1) and f.snapshot_id >= c.earliest_snapshot_id
            ),
            compared as materialized (
-             select f.snapshot_id, f.noted_at,
-                    f.snapshot_id <= c.last_snapshot_id and s.is_there is not null as agrees
-             from hog_catalog c
-             cross join facts f
+             select f.catalog_id, f.snapshot_id, f.noted_at,
+                    f.snapshot_id <= f.last_snapshot_id and s.is_there is not null as agrees
+             from facts f
              left join lateral (
                select true as is_there from hog_snapshot
-               where catalog_id = $1 and snapshot_id = f.snapshot_id
+               where catalog_id = f.catalog_id and snapshot_id = f.snapshot_id
                  and snapshot_time = f.snapshot_time offset 0) as s on true
-             where c.catalog_id = $1 and f.snapshot_id >= c.earliest_snapshot_id
            )
-           select c.last_snapshot_id as head, a.snapshot_id as "snapshot_id?",
+           select c.catalog_id, c.last_snapshot_id as head, a.snapshot_id as "snapshot_id?",
                   a.noted_at as "noted_at?"
-           from hog_catalog c
-           cross join (select pg_catalog.min(snapshot_id) as snapshot_id,
-                              pg_catalog.min(noted_at) as noted_at
-                       from compared where not agrees) as lost
+           from (select catalog_id, pg_catalog.min(snapshot_id) as snapshot_id,
+                        pg_catalog.min(noted_at) as noted_at
+                 from compared where not agrees group by catalog_id) as lost
+           join hog_catalog c on c.catalog_id = lost.catalog_id
            left join lateral (
              select snapshot_id, noted_at from compared
-             where agrees and snapshot_id < lost.snapshot_id and noted_at <= lost.noted_at
+             where catalog_id = lost.catalog_id and agrees and snapshot_id < lost.snapshot_id
+               and noted_at <= lost.noted_at
              order by snapshot_id desc, noted_at limit 1) as a on true
-           where c.catalog_id = $1 and lost.snapshot_id is not null
-             and exists (select from hog_snapshot s
-                         where s.catalog_id = $1 and s.snapshot_id = c.last_snapshot_id offset 0)"#,
-        catalog_id,
+           where exists (select from hog_snapshot s
+                         where s.catalog_id = c.catalog_id
+                           and s.snapshot_id = c.last_snapshot_id offset 0)"#,
+        catalogs,
         FACTS
     )
-    .fetch_optional(connection)
+    .fetch_all(connection)
     .await?;
-    Ok(row.map(|row| Restored {
-        head: row.head,
-        agreed: row
-            .snapshot_id
-            .zip(row.noted_at)
+    let restored = |head, snapshot_id: Option<i64>, noted_at: Option<DateTime<Utc>>| Restored {
+        head,
+        agreed: snapshot_id
+            .zip(noted_at)
             .map(|(snapshot_id, noted_at)| Agreed { snapshot_id, noted_at: noted_at.into() }),
-    }))
+    };
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.catalog_id, restored(row.head, row.snapshot_id, row.noted_at)))
+        .collect())
 }
 
 /// Which of these drops of a catalog are undone. `restored` is what [`restored()`] said.
@@ -287,20 +302,24 @@ pub async fn note_head(
 /// Forgets heads that say no more than others: of each pass but its newest, and of those beyond the newest
 /// half of [`FACTS`] all but the first of each day. For a pass that begins, after it found that all agree: a
 /// restore to before one of these is told by the newer ones.
-pub async fn thin_heads(connection: &mut Session, catalog_id: i64) -> sqlx::Result<()> {
+pub async fn thin_heads(connection: &mut Session, catalogs: &[i64]) -> sqlx::Result<()> {
     sqlx::query!(
-        r#"delete from tailrace.noted_head
-           where catalog_id = $1 and snapshot_id = any (array (
-             select snapshot_id from (
-               select snapshot_id,
-                      pg_catalog.row_number() over (order by snapshot_id desc) as place,
-                      pg_catalog.lead(noted_at) over (order by snapshot_id) = noted_at as is_followed,
+        r#"delete from tailrace.noted_head n
+           using (
+             select catalog_id, snapshot_id from (
+               select catalog_id, snapshot_id,
                       pg_catalog.row_number() over (
-                        partition by pg_catalog.date_trunc('day'::text, noted_at, 'UTC'::text)
+                        partition by catalog_id order by snapshot_id desc) as place,
+                      pg_catalog.lead(noted_at) over (
+                        partition by catalog_id order by snapshot_id) = noted_at as is_followed,
+                      pg_catalog.row_number() over (
+                        partition by catalog_id,
+                                     pg_catalog.date_trunc('day'::text, noted_at, 'UTC'::text)
                         order by snapshot_id) as place_in_day
-               from tailrace.noted_head where catalog_id = $1) as heads
-             where place > $2 and place_in_day > 1::bigint or is_followed))"#,
-        catalog_id,
+               from tailrace.noted_head where catalog_id = any ($1)) as heads
+             where place > $2 and place_in_day > 1::bigint or is_followed) as more
+           where n.catalog_id = more.catalog_id and n.snapshot_id = more.snapshot_id"#,
+        catalogs,
         FACTS / 2
     )
     .execute(connection)

@@ -62,6 +62,16 @@ pub async fn live_tables(
     catalog: &Catalog,
     governed_only: bool,
 ) -> sqlx::Result<Vec<LiveTable>> {
+    live_tables_among(connection, catalog, governed_only, None).await
+}
+
+/// The same of these tables only, by their ids, where some are given.
+pub async fn live_tables_among(
+    connection: &mut Session,
+    catalog: &Catalog,
+    governed_only: bool,
+    table_ids: Option<&[i64]>,
+) -> sqlx::Result<Vec<LiveTable>> {
     let rows = sqlx::query!(
         r#"select t.table_id, t.table_uuid, n.name as namespace, v.name as "table",
                   v.properties -> 'partition_retention'::text as property,
@@ -78,13 +88,15 @@ pub async fn live_tables(
              on n.catalog_id = v.catalog_id and n.namespace_id = v.namespace_id
            where v.catalog_id = $1 and v.end_snapshot is null
              and t.dropped_snapshot is null and not n.dropped
+             and ($3::bigint[] is null or v.table_id = any ($3))
              and (not $2 or v.properties ? 'partition_retention'::text
                   or exists (select from tailrace.policy p
                              where p.catalog_id = t.catalog_id and p.table_id = t.table_id
                                and p.table_uuid = t.table_uuid))
            order by n.name, v.name"#,
         catalog.catalog_id,
-        governed_only
+        governed_only,
+        table_ids as Option<&[i64]>
     )
     .fetch_all(connection)
     .await?;

@@ -73,6 +73,44 @@ pub async fn have_more_entries(
     Ok(entries > most)
 }
 
+/// Whether the table has a live file with a text at a key; `None` where that is not told by the `most` first
+/// entries.
+pub async fn has_live_file(
+    connection: &mut Session,
+    catalog_id: i64,
+    table_id: i64,
+    (key_index, text): (i32, &str),
+    most: i64,
+) -> sqlx::Result<Option<bool>> {
+    // The newest entries first: files of a range that has not ended are among them.
+    let row = sqlx::query!(
+        r#"with entries as materialized (
+             select data_file_id from hog_file_partition_value
+             where catalog_id = $1 and key_index = $3 and value = $4
+             order by data_file_id desc limit $5
+           )
+           select exists (
+                    select from entries e
+                    cross join lateral (
+                      select table_id, end_snapshot from hog_data_file
+                      where catalog_id = $1 and data_file_id = e.data_file_id offset 0) as f
+                    where f.table_id = $2 and f.end_snapshot is null) as "has_one!",
+                  (select pg_catalog.count(*) from entries) >= $5 as "is_bounded!"
+           limit 1"#,
+        catalog_id,
+        table_id,
+        key_index,
+        text,
+        most
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(match (row.has_one, row.is_bounded) {
+        (false, true) => None,
+        (has_one, _) => Some(has_one),
+    })
+}
+
 /// A text, and the id from which on its entries are to be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FromText {

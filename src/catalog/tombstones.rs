@@ -93,20 +93,26 @@ async fn note_names(connection: &mut Session, but: &[i64]) -> sqlx::Result<()> {
         r#"update tailrace.policy p
            set catalog_name = k.catalog, namespace_name = k.namespace, table_name = k.name
            from (
-             select t.catalog_id, t.table_id, t.table_uuid, c.name as catalog,
+             select o.catalog_id, o.table_id, o.table_uuid, o.source, c.name as catalog,
                     n.name as namespace, v.name
-             from (select distinct catalog_id, table_id, table_uuid from tailrace.policy) as o
-             join hog_catalog c on c.catalog_id = o.catalog_id
-             join hog_table t on t.catalog_id = o.catalog_id and t.table_id = o.table_id
-                             and t.table_uuid = o.table_uuid
+             from tailrace.policy o
+             -- Each by its key: of joins the planner would believe that they leave next to nothing.
              cross join lateral (
-               select l.catalog_id, l.namespace_id, l.name from hog_table_version l
-               where l.catalog_id = o.catalog_id and l.table_id = o.table_id
-               order by l.begin_snapshot desc limit 1) as v
-             join hog_namespace n on n.catalog_id = v.catalog_id
-                                 and n.namespace_id = v.namespace_id) as k
+               select name from hog_catalog where catalog_id = o.catalog_id offset 0) as c
+             cross join lateral (
+               select table_id from hog_table
+               where catalog_id = o.catalog_id and table_id = o.table_id
+                 and table_uuid = o.table_uuid offset 0) as t
+             cross join lateral (
+               select namespace_id, name from hog_table_version
+               where catalog_id = o.catalog_id and table_id = t.table_id
+               order by begin_snapshot desc limit 1) as v
+             cross join lateral (
+               select name from hog_namespace
+               where catalog_id = o.catalog_id and namespace_id = v.namespace_id offset 0) as n) as k
            where k.catalog_id = p.catalog_id and k.table_id = p.table_id
-             and k.table_uuid = p.table_uuid and p.catalog_id <> all ($1::bigint[])
+             and k.table_uuid = p.table_uuid and k.source = p.source
+             and p.catalog_id <> all ($1::bigint[])
              and (p.catalog_name is distinct from k.catalog
                   or p.namespace_name is distinct from k.namespace
                   or p.table_name is distinct from k.name)"#,

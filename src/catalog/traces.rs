@@ -82,26 +82,29 @@ pub async fn open_catalogs(connection: &mut Session) -> sqlx::Result<Vec<OpenCat
     .await
 }
 
-/// Notes the names of tables beside their drops, among the newest [`DROPS`]: the name that the
-/// catalog knew last, if the table was dropped meanwhile.
-pub async fn note_names(connection: &mut Session, catalog_id: i64) -> sqlx::Result<()> {
+/// Notes the names of tables beside their drops, among the newest [`DROPS`] of each catalog: the name that
+/// the catalog knew last, if the table was dropped meanwhile.
+pub async fn note_names(connection: &mut Session, catalogs: &[OpenCatalog]) -> sqlx::Result<()> {
     sqlx::query!(
-        r#"update tailrace.drop_history h
-           set table_name = (
-             select n.name || '.' || v.name
-             from hog_table_version v
-             join hog_namespace n
-               on n.catalog_id = v.catalog_id and n.namespace_id = v.namespace_id
-             join hog_table t on t.catalog_id = v.catalog_id and t.table_id = v.table_id
-             where v.catalog_id = h.catalog_id and v.table_id = h.table_id
-               and t.table_uuid = h.table_uuid
-             order by v.begin_snapshot desc limit 1)
-           from (select drop_id, table_name from tailrace.drop_history
-                 where catalog_id = $1 and purged_seen_at is null and undone_seen_at is null
-                 order by snapshot_id desc limit $2) as newest
-           where h.drop_id = newest.drop_id
-             and newest.table_name is null and h.table_name is null"#,
-        catalog_id,
+        r#"update tailrace.drop_history h set table_name = k.name
+           from (
+             select d.drop_id, n.name || '.'::text || v.name as name
+             from pg_catalog.unnest($1::bigint[]) as g (catalog_id)
+             cross join lateral (
+               select drop_id, table_id, table_uuid, table_name from tailrace.drop_history
+               where catalog_id = g.catalog_id and purged_seen_at is null
+                 and undone_seen_at is null
+               order by snapshot_id desc limit $2) as d
+             join hog_table t on t.catalog_id = g.catalog_id and t.table_id = d.table_id
+                             and t.table_uuid = d.table_uuid
+             cross join lateral (
+               select namespace_id, name from hog_table_version
+               where catalog_id = t.catalog_id and table_id = t.table_id
+               order by begin_snapshot desc limit 1) as v
+             join hog_namespace n on n.catalog_id = g.catalog_id and n.namespace_id = v.namespace_id
+             where d.table_name is null) as k
+           where h.drop_id = k.drop_id and h.table_name is null"#,
+        &ids(catalogs),
         DROPS
     )
     .execute(connection)
@@ -109,47 +112,60 @@ pub async fn note_names(connection: &mut Session, catalog_id: i64) -> sqlx::Resu
     Ok(())
 }
 
+fn ids(catalogs: &[OpenCatalog]) -> Vec<i64> {
+    catalogs.iter().map(|catalog| catalog.catalog_id).collect()
+}
+
 /// A drop that the floor has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passed {
     /// Which.
     pub drop_id: Uuid,
+    /// Its catalog.
+    pub catalog_id: i64,
     /// Its snapshot.
     pub snapshot_id: i64,
     /// Its table.
     pub table_id: i64,
 }
 
-/// The oldest [`DROPS`] drops at or below the floor of which rows may be left.
-pub async fn passed(connection: &mut Session, catalog: &OpenCatalog) -> sqlx::Result<Vec<Passed>> {
+/// Of each catalog the oldest [`DROPS`] drops at or below the floor of which rows may be left.
+pub async fn passed(
+    connection: &mut Session,
+    catalogs: &[OpenCatalog],
+) -> sqlx::Result<Vec<Passed>> {
+    let floors: Vec<i64> = catalogs.iter().map(|catalog| catalog.floor).collect();
     sqlx::query_as!(
         Passed,
-        r#"select drop_id, snapshot_id, table_id from tailrace.drop_history
-           where catalog_id = $1 and snapshot_id <= $2
-             and purged_seen_at is null and undone_seen_at is null
-           order by snapshot_id limit $3"#,
-        catalog.catalog_id,
-        catalog.floor,
+        r#"select d.drop_id, g.catalog_id as "catalog_id!", d.snapshot_id, d.table_id
+           from unnest($1::bigint[], $2::bigint[]) as g (catalog_id, floor)
+           cross join lateral (
+             select drop_id, snapshot_id, table_id from tailrace.drop_history
+             where catalog_id = g.catalog_id and snapshot_id <= g.floor
+               and purged_seen_at is null and undone_seen_at is null
+             order by snapshot_id limit $3) as d"#,
+        &ids(catalogs),
+        &floors,
         DROPS
     )
     .fetch_all(connection)
     .await
 }
 
-/// Which of these snapshots ended no file that still has a row: one look each into
+/// Which of these drops ended no file that still has a row: one look each into
 /// hog_data_file_ended (catalog_id, end_snapshot).
-pub async fn without_rows(
-    connection: &mut Session,
-    catalog_id: i64,
-    snapshot_ids: &[i64],
-) -> sqlx::Result<Vec<i64>> {
+pub async fn without_rows(connection: &mut Session, passed: &[Passed]) -> sqlx::Result<Vec<Uuid>> {
+    let drops: Vec<Uuid> = passed.iter().map(|drop| drop.drop_id).collect();
+    let catalogs: Vec<i64> = passed.iter().map(|drop| drop.catalog_id).collect();
+    let snapshots: Vec<i64> = passed.iter().map(|drop| drop.snapshot_id).collect();
     sqlx::query_scalar!(
-        r#"select s.snapshot_id as "snapshot_id!"
-           from pg_catalog.unnest($2::bigint[]) as s (snapshot_id)
+        r#"select s.drop_id as "drop_id!"
+           from unnest($1::uuid[], $2::bigint[], $3::bigint[]) as s (drop_id, catalog_id, snapshot_id)
            where not exists (select from hog_data_file f
-                             where f.catalog_id = $1 and f.end_snapshot = s.snapshot_id)"#,
-        catalog_id,
-        snapshot_ids
+                             where f.catalog_id = s.catalog_id and f.end_snapshot = s.snapshot_id)"#,
+        &drops,
+        &catalogs,
+        &snapshots
     )
     .fetch_all(connection)
     .await
@@ -161,19 +177,16 @@ pub async fn without_rows(
 /// The mark is the end of hog_file_removal_drain, the index of what is undrained.
 pub async fn note_purged(
     connection: &mut Session,
-    catalog_id: i64,
     drop_ids: &[Uuid],
     now: UtcInstant,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        r#"update tailrace.drop_history
-           set purged_seen_at = $3, last_removal_id = coalesce((
+        r#"update tailrace.drop_history h
+           set purged_seen_at = $2, last_removal_id = coalesce((
              select removal_id from hog_file_removal
-             where catalog_id = $1 and drained_at is null
+             where catalog_id = h.catalog_id and drained_at is null
              order by removal_id desc limit 1), 0)
-           where drop_id = any ($2) and catalog_id = $1
-             and purged_seen_at is null and undone_seen_at is null"#,
-        catalog_id,
+           where h.drop_id = any ($1) and h.purged_seen_at is null and h.undone_seen_at is null"#,
         drop_ids,
         now.to_chrono()
     )
@@ -182,26 +195,32 @@ pub async fn note_purged(
     Ok(())
 }
 
-/// Notes up to ten times [`DROPS`] drops as gone: those whose mark is below every undrained row of
-/// the catalog's queue.
+/// Notes up to ten times [`DROPS`] drops of each catalog as gone: those whose mark is below every undrained
+/// row of the catalog's queue.
 pub async fn note_gone(
     connection: &mut Session,
-    catalog_id: i64,
+    catalogs: &[OpenCatalog],
     now: UtcInstant,
 ) -> sqlx::Result<()> {
     sqlx::query!(
         r#"update tailrace.drop_history h set gone_seen_at = $3
-           from (select drop_id from tailrace.drop_history
-                 where catalog_id = $1 and purged_seen_at is not null and gone_seen_at is null
-                   and undone_seen_at is null
-                   and last_removal_id < coalesce((
-                     select removal_id from hog_file_removal
-                     where catalog_id = $1 and drained_at is null
-                     order by removal_id limit 1), 9223372036854775807)
-                 order by last_removal_id limit $2) as gone
+           from (
+             select d.drop_id
+             from pg_catalog.unnest($1::bigint[]) as g (catalog_id)
+             cross join lateral (
+               select coalesce((
+                 select removal_id from hog_file_removal
+                 where catalog_id = g.catalog_id and drained_at is null
+                 order by removal_id limit 1), 9223372036854775807) as first_left offset 0) as q
+             cross join lateral (
+               select drop_id from tailrace.drop_history
+               where catalog_id = g.catalog_id and purged_seen_at is not null
+                 and gone_seen_at is null and undone_seen_at is null
+                 and last_removal_id < q.first_left
+               order by last_removal_id limit $2) as d) as gone
            where h.drop_id = gone.drop_id and h.gone_seen_at is null
              and h.undone_seen_at is null"#,
-        catalog_id,
+        &ids(catalogs),
         DROPS * 10,
         now.to_chrono()
     )

@@ -127,7 +127,7 @@ pub async fn known_specs(
 }
 
 /// Records that `by` vouches for the values of all files of a spec, at the database's time of this
-/// moment. False where nothing was recorded: we have no copy of the spec, or several definitions, or
+/// moment, and has what waits for evidence in the table looked at by the next pass. False where nothing was recorded: we have no copy of the spec, or several definitions, or
 /// somebody has vouched for it before, and that record stays.
 pub async fn record_trust(
     connection: &mut Session,
@@ -136,14 +136,30 @@ pub async fn record_trust(
     by: &str,
     reason: &str,
 ) -> sqlx::Result<bool> {
-    let recorded = sqlx::query!(
-        r#"update tailrace.spec_copy c
-           set trusted_at = pg_catalog.clock_timestamp(), trusted_by = $4, trust_reason = $5
-           where c.catalog_id = $1 and c.table_id = $2 and c.table_uuid = $6 and c.spec_id = $3
-             and c.trusted_at is null
-             and not exists (select from tailrace.spec_copy o
-                             where o.catalog_id = c.catalog_id and o.table_id = c.table_id
-                               and o.table_uuid = c.table_uuid and o.spec_id = c.spec_id and o.fields <> c.fields)"#,
+    let is_recorded = sqlx::query_scalar!(
+        r#"with recorded as (
+             update tailrace.spec_copy c
+             set trusted_at = pg_catalog.clock_timestamp(), trusted_by = $4, trust_reason = $5
+             where c.catalog_id = $1 and c.table_id = $2 and c.table_uuid = $6 and c.spec_id = $3
+               and c.trusted_at is null
+               and not exists (select from tailrace.spec_copy o
+                               where o.catalog_id = c.catalog_id and o.table_id = c.table_id
+                                 and o.table_uuid = c.table_uuid and o.spec_id = c.spec_id
+                                 and o.fields <> c.fields)
+             returning c.spec_id
+           ),
+           tuples as (
+             update tailrace.waiting set next_look = null
+             where catalog_id = $1 and table_uuid = $6 and next_look is not null
+               and reason in ('ambiguous_spec', 'newer_rows_than_partition')
+               and exists (select from recorded)
+           ),
+           due as (
+             update tailrace.calendar set next_look = null
+             where catalog_id = $1 and table_uuid = $6 and next_look is not null
+               and exists (select from recorded)
+           )
+           select exists (select from recorded) as "is_recorded!""#,
         table.catalog_id,
         table.table_id,
         spec_id,
@@ -151,7 +167,7 @@ pub async fn record_trust(
         reason,
         table.table_uuid
     )
-    .execute(connection)
+    .fetch_one(connection)
     .await?;
-    Ok(recorded.rows_affected() > 0)
+    Ok(is_recorded)
 }

@@ -105,8 +105,17 @@ pub fn table_text(table: &TablePlanReport) -> String {
             text.push_str(&sample_text(sample));
         }
     }
+    if let Some(at) = table.counted_at {
+        text.push_str(&format!("    counted at {at}\n"));
+    }
     if let Some(next) = table.next_expiry {
         text.push_str(&format!("  next expiry  {next}\n"));
+    }
+    if let Some(next) = table.next_expiry_not_before {
+        text.push_str(&format!("  next expiry  not before {next}\n"));
+    }
+    if let Some(behind) = &table.behind {
+        text.push_str(&format!("  incomplete: {}\n", one_line(behind)));
     }
     if table.health == Some(Health::Unhealthy) {
         text.push_str("  unhealthy: the policy can date none of the table's live files\n");

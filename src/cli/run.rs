@@ -1,15 +1,22 @@
 //! `tailrace run`
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(test)]
+mod tests;
 
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context as _;
 use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 
 use super::{DONE, database};
-use crate::catalog::connect::Database;
+use crate::catalog::clock;
+use crate::catalog::connect::{Database, close};
 use crate::catalog::failure::{in_words, is_away};
+use crate::catalog::wakes::first_due;
 use crate::config::{Bind, Config};
 use crate::daemon::{Hangups, Reload};
 use crate::events;
@@ -17,10 +24,11 @@ use crate::http::tokens::Tokens;
 use crate::http::{Context, Server};
 use crate::installation::migrate;
 use crate::metrics::Metrics;
-use crate::scheduler::PassEnd;
+use crate::scheduler::{PassEnd, PassKind};
 use crate::shield::{self, Timer};
 use crate::sweep::report::{CatalogFailure, PassReport};
-use crate::sweep::{LostOnTheWay, Pacing, Scope, Settings, run_paced_pass};
+use crate::sweep::wakes::{Ended, Moment, Rules, Wakes};
+use crate::sweep::{Kind, LostOnTheWay, Pacing, Scope, Settings, run_paced_pass};
 use crate::turn::Turn;
 
 pub async fn run(config: Config, tokens: Option<Tokens>, hangups: Hangups) -> anyhow::Result<u8> {
@@ -34,6 +42,7 @@ pub async fn run(config: Config, tokens: Option<Tokens>, hangups: Hangups) -> an
         prepared: Arc::default(),
         metrics: Arc::default(),
         pacing: Arc::default(),
+        wakes: Arc::new(Mutex::new(Wakes::new(fastrand::u64(..)))),
     };
     let turn = Turn::default();
     let tokens = tokens.map(Arc::new);
@@ -45,15 +54,15 @@ pub async fn run(config: Config, tokens: Option<Tokens>, hangups: Hangups) -> an
         }
     };
     let shield = shield(&runner);
-    let pass = move |stop: CancellationToken| {
+    let pass = move |kind: PassKind, stop: CancellationToken| {
         let (runner, turn) = (runner.clone(), turn.clone());
         async move {
             // A pass that somebody asked for is one that the schedule waits for.
             let _turn = tokio::select! {
                 turn = turn.wait() => turn,
-                () = stop.cancelled() => return PassEnd::Done,
+                () = stop.cancelled() => return PassEnd::Done { wake_in: None },
             };
-            end_of(runner.pass(&Scope::default(), &stop).await)
+            runner.scheduled(kind, &stop).await
         }
     };
     let reload = Reload { hangups, tokens };
@@ -96,7 +105,7 @@ fn context(runner: &Runner, turn: &Turn, tokens: Option<Arc<Tokens>>) -> Context
         database: Arc::new(move || database(&config)),
         pass: Arc::new(move |scope, stop| {
             let runner = pass.clone();
-            async move { runner.pass(&scope, &stop).await }.boxed()
+            async move { runner.pass(PassKind::Regular, &scope, &stop).await }.boxed()
         }),
         turn: turn.clone(),
         metrics: runner.metrics.clone(),
@@ -114,11 +123,56 @@ struct Runner {
     metrics: Arc<Metrics>,
     // A pass does not start with a share of the commit lock that the one before has used up.
     pacing: Arc<Pacing>,
+    wakes: Arc<Mutex<Wakes>>,
 }
 
 impl Runner {
-    async fn pass(&self, scope: &Scope, stop: &CancellationToken) -> anyhow::Result<PassReport> {
-        let result = self.uncounted(scope, stop).await;
+    /// A pass that the schedule asked for, or the one before it.
+    async fn scheduled(&self, kind: PassKind, stop: &CancellationToken) -> PassEnd {
+        let began = self.pacing.now();
+        let result = self.pass(kind, &Scope::default(), stop).await;
+        let as_of = result.as_ref().ok().map(|report| report.as_of);
+        let end = end_of(result);
+        let (Some(as_of), PassEnd::Done { .. } | PassEnd::Failed { .. }) = (as_of, &end) else {
+            return end;
+        };
+        let ended = Ended { is_wake: kind == PassKind::Wake, as_of, began };
+        match (end, self.wake_in(&ended, stop).await) {
+            (PassEnd::Done { .. }, Ok(wake_in)) => PassEnd::Done { wake_in },
+            (PassEnd::Failed { error, .. }, Ok(wake_in)) => PassEnd::Failed { error, wake_in },
+            (PassEnd::Done { .. }, Err(error)) => end_of(Err(error)),
+            (end, _) => end,
+        }
+    }
+
+    /// In how long rows of the calendar ask for a pass, if before the next tick.
+    async fn wake_in(
+        &self,
+        ended: &Ended,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<Option<Duration>> {
+        if self.config.schedule.cron.is_some() || stop.is_cancelled() {
+            return Ok(None);
+        }
+        let rules = Rules { every: self.config.every(), lag: self.config.schedule.lag.get() };
+        let asking = "asking which partition falls due next, after a pass";
+        let mut session = database(&self.config)?.read_only_session().await?;
+        let now = clock::now(&mut session).await.context(asking)?;
+        let moment = Moment { database: now, process: self.pacing.now() };
+        let until = now.plus(rules.every);
+        let due = first_due(&mut session, ended.as_of, until, rules.every).await.context(asking)?;
+        close(session).await;
+        let mut wakes = self.wakes.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(wakes.after(ended, &due, moment, rules))
+    }
+
+    async fn pass(
+        &self,
+        kind: PassKind,
+        scope: &Scope,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<PassReport> {
+        let result = self.uncounted(kind, scope, stop).await;
         match &result {
             Ok(report) => self.metrics.pass_done(report),
             Err(error) => self.metrics.pass_failed(is_away(error)),
@@ -164,11 +218,16 @@ impl Runner {
 
     async fn uncounted(
         &self,
+        kind: PassKind,
         scope: &Scope,
         stop: &CancellationToken,
     ) -> anyhow::Result<PassReport> {
         let database = self.prepared_database().await?;
-        let settings = Settings::from_config(&self.config);
+        let kind = match kind {
+            PassKind::Regular => Kind::Regular,
+            PassKind::Wake => Kind::Wake,
+        };
+        let settings = Settings { kind, ..Settings::from_config(&self.config) };
         run_paced_pass(&database, &settings, scope, stop, &|_| {}, &self.pacing).await
     }
 }
@@ -186,7 +245,7 @@ fn shield(runner: &Runner) -> Timer {
 fn end_of(result: anyhow::Result<PassReport>) -> PassEnd {
     let error = match result {
         Ok(report) => match report.failed_catalogs.into_iter().max_by_key(|failed| failed.away) {
-            None => return PassEnd::Done,
+            None => return PassEnd::Done { wake_in: None },
             Some(CatalogFailure { catalog, error, away }) => {
                 let error = anyhow::anyhow!("catalog {catalog}: {error}");
                 match away {
@@ -202,46 +261,5 @@ fn end_of(result: anyhow::Result<PassReport>) -> PassEnd {
         }
         Err(error) => error,
     };
-    PassEnd::Failed { error }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn report(failed: &[(&str, bool)]) -> anyhow::Result<PassReport> {
-        let failed = failed.iter().map(|(catalog, away)| CatalogFailure {
-            catalog: (*catalog).to_owned(),
-            error: "no".to_owned(),
-            away: *away,
-        });
-        Ok(PassReport {
-            as_of: "2026-09-17T00:00:00Z".parse()?,
-            tables: Vec::new(),
-            skipped_catalogs: Vec::new(),
-            failed_catalogs: failed.collect(),
-        })
-    }
-
-    fn end(result: anyhow::Result<PassReport>) -> String {
-        match end_of(result) {
-            PassEnd::Done => "done".to_owned(),
-            PassEnd::DatabaseAway { error, answered } => format!("away, {answered}: {error:#}"),
-            PassEnd::Failed { error } => format!("failed: {error:#}"),
-        }
-    }
-
-    #[test]
-    fn a_database_is_away_by_what_it_said_and_when() {
-        let refused = || anyhow::Error::new(sqlx::Error::WorkerCrashed);
-        let words = refused().to_string();
-        assert_eq!(end(report(&[])), "done");
-        assert_eq!(end(report(&[("lake", false)])), "failed: catalog lake: no");
-        let away = report(&[("lake", false), ("pond", true)]);
-        assert_eq!(end(away), "away, true: catalog pond: no");
-        assert_eq!(end(Err(refused())), format!("away, false: {words}"));
-        let on_the_way = refused().context(LostOnTheWay);
-        assert_eq!(end(Err(on_the_way)), format!("away, true: {LostOnTheWay}: {words}"));
-        assert_eq!(end(Err(anyhow::anyhow!("no"))), "failed: no");
-    }
+    PassEnd::Failed { error, wake_in: None }
 }

@@ -25,7 +25,7 @@ pub struct SweepArgs {
 
 pub async fn run(config: &Config, args: &SweepArgs) -> anyhow::Result<u8> {
     let database = database(config)?;
-    let settings = Settings::from_config(config);
+    let settings = Settings { heeds_pauses: false, ..Settings::from_config(config) };
     let stop = crate::daemon::stop_on_signal(config.shutdown.grace.get())?;
     let report = with_progress(&stop, async |progress| {
         run_pass(&database, &settings, &args.scope.scope(), &stop, progress).await

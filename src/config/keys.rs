@@ -106,6 +106,9 @@ settings! {
         /// The upper bound of a random delay, added anew to each tick, so that many daemons
         /// do not all start at once. Less than every.
         jitter: Span<0, DAY> = Default("30s"),
+        /// With every, a pass also starts when partitions fall due between two of them. Those that do
+        /// so within this of one another wait for the last, and no table has two such passes within it.
+        lag: Span<SECOND, { 10 * MINUTE }> = Default("30s"),
     }
 
     /// How a pass works.

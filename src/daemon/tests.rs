@@ -32,13 +32,13 @@ async fn a_signal_ends_it_once_the_pass_in_flight_has_ended() {
     let file = folder.path().join("health.json");
     let seen = file.clone();
     let begun = Instant::now();
-    let pass = move |stop: CancellationToken| {
+    let pass = move |_, stop: CancellationToken| {
         let file = seen.clone();
         async move {
             stop.cancelled().await;
             sleep(Duration::from_secs(9)).await;
             assert!(file.exists(), "the heartbeat goes on while the pass ends");
-            PassEnd::Done
+            PassEnd::Done { wake_in: None }
         }
     };
     supervise(&config(folder.path()), pass, None, None, None, after(30))
@@ -56,7 +56,7 @@ async fn a_pass_that_does_not_end_is_abandoned_after_the_grace() {
     let log = capture::start("info");
     let folder = tempfile::tempdir().expect("a folder");
     let begun = Instant::now();
-    let pass = |_stop| std::future::pending::<PassEnd>();
+    let pass = |_, _| std::future::pending::<PassEnd>();
     supervise(&config(folder.path()), pass, None, None, None, after(30))
         .await
         .expect("a clean end all the same");
@@ -68,7 +68,7 @@ async fn a_pass_that_does_not_end_is_abandoned_after_the_grace() {
 async fn a_task_that_ends_by_itself_is_fatal_and_named() {
     let log = capture::start("info");
     let folder = tempfile::tempdir().expect("a folder");
-    let pass = |_stop| async { panic!("out of paper") };
+    let pass = |_, _| async { panic!("out of paper") };
     let never = std::future::pending();
     let error = supervise(&config(folder.path()), pass, None, None, None, never)
         .await
@@ -86,13 +86,13 @@ async fn when_another_task_dies_the_pass_in_flight_still_ends() {
     let folder = tempfile::tempdir().expect("a folder");
     let begun = Instant::now();
     let file = folder.path().join("health.json");
-    let pass = move |stop: CancellationToken| {
+    let pass = move |_, stop: CancellationToken| {
         let file = file.clone();
         async move {
             stop.cancelled().await;
             sleep(Duration::from_secs(9)).await;
             assert!(file.exists(), "the heartbeat goes on while the pass ends");
-            PassEnd::Done
+            PassEnd::Done { wake_in: None }
         }
     };
     let broken = async {

@@ -12,9 +12,8 @@ use crate::instant::UtcInstant;
 use crate::policy::since::in_force_since;
 use crate::policy::{Mode, Policy};
 use crate::specs::in_words;
-use crate::sweep::cursor::store::waiting;
 use crate::sweep::plan::dates_nothing;
-use crate::sweep::waiting::Remembered;
+use crate::sweep::waiting::{Remembered, store};
 use crate::sweep::{Settings, effective};
 use crate::window::{Judge, Retention};
 
@@ -89,19 +88,17 @@ pub async fn read(
             .is_some_and(|spec| spec.lead_position().is_some());
         governed.dates_nothing = dates_nothing(connection, &identity, &judge).await?;
         governed.full_pass_at = sqlx::query_scalar!(
-            r#"select full_pass_at from tailrace.sweep_state
-               where catalog_id = $1 and table_id = $2 and table_uuid = $3
-                 and policy_revision = $4"#,
+            r#"select full_pass_at from tailrace.table_state
+               where catalog_id = $1 and table_uuid = $2 and source_field_id = $3"#,
             catalog_id,
-            table_id,
             identity.table_uuid,
-            policy.revision
+            policy.source_field_id
         )
         .fetch_optional(&mut *connection)
         .await?
         .flatten();
         if policy.mode == Mode::Enforce {
-            governed.waiting = waiting(connection, &identity).await?.unwrap_or_default();
+            governed.waiting = store::load(connection, &identity).await?;
             let remembered = &mut governed.waiting;
             // Of those that are only counted nobody knows that they have expired where the last of the
             // others, which ended before them, has not.

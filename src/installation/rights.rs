@@ -179,7 +179,13 @@ const LIST: &[Listed] = &[
         Purpose::Passes,
         &["SELECT", "INSERT", "UPDATE", "DELETE"],
         &[],
-        &[ours("policy"), ours("sweep_state"), ours("sweep_cursor")],
+        &[
+            ours("policy"),
+            ours("calendar"),
+            ours("table_state"),
+            ours("waiting"),
+            ours("catalog_state"),
+        ],
     ),
     (Purpose::Passes, &["USAGE"], &[], &[Object::Sequence(Whose::Ours, "policy_revision")]),
     (

@@ -1,4 +1,5 @@
 mod stopping;
+mod wakes;
 
 use std::sync::{Arc, Mutex};
 
@@ -41,6 +42,7 @@ fn bench(schedule: Schedule) -> Bench {
     let scheduler = Scheduler {
         schedule,
         jitter: Duration::ZERO,
+        lag: Duration::from_secs(30),
         grace: Duration::from_secs(15),
         random: fastrand::Rng::with_seed(7),
         clock: calendar,
@@ -72,7 +74,7 @@ impl Bench {
     /// Passes that take these many seconds and end so, the last one repeated.
     fn passes(&self, plan: &'static [Planned]) -> impl Pass + 'static {
         let (note, mut count) = (self.note(), 0);
-        move |_stop| {
+        move |_, _| {
             let (seconds, end) = plan[count.min(plan.len() - 1)];
             count += 1;
             let note = note.clone();
@@ -99,7 +101,7 @@ impl Bench {
 }
 
 fn done() -> PassEnd {
-    PassEnd::Done
+    PassEnd::Done { wake_in: None }
 }
 
 fn away() -> PassEnd {
@@ -111,7 +113,7 @@ fn interrupted() -> PassEnd {
 }
 
 fn failed() -> PassEnd {
-    PassEnd::Failed { error: anyhow::anyhow!("disk full").context("a pass") }
+    PassEnd::Failed { error: anyhow::anyhow!("disk full").context("a pass"), wake_in: None }
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::config::{Config, Cron};
 
 /// The rule by which ticks follow each other.
@@ -30,6 +32,49 @@ impl fmt::Display for Schedule {
             Self::Every(every) => write!(f, "every {}", humantime::format_duration(*every)),
             Self::Cron(cron) => write!(f, "cron {cron}"),
         }
+    }
+}
+
+/// The ticks of `schedule.every`, as they are used.
+///
+/// Those that go by during a regular pass collapse into the next one. One that goes by during a wake is
+/// still due, or wakes could put regular passes off for ever.
+pub struct Ticks {
+    /// The last one that was used, without its delay.
+    used: Instant,
+    /// The next one without and with its delay, once somebody has asked for it.
+    next: Option<(Instant, Instant)>,
+}
+
+impl Ticks {
+    /// The first one is now, and is used.
+    pub fn since(now: Instant) -> Self {
+        Ticks { used: now, next: None }
+    }
+
+    /// When the next one is, with a delay that is drawn once.
+    pub fn next(
+        &mut self,
+        now: Instant,
+        every: Duration,
+        delay: impl FnOnce() -> Duration,
+    ) -> Instant {
+        let used = self.used;
+        let (_, with_delay) = *self.next.get_or_insert_with(|| {
+            let next = used + missed(now.saturating_duration_since(used), every) + every;
+            (next, next + delay())
+        });
+        with_delay
+    }
+
+    /// A regular pass begins at the next one.
+    pub fn use_next(&mut self) {
+        self.used = self.next.take().map_or(self.used, |(next, _)| next);
+    }
+
+    /// A regular pass begins at no tick; those that go by during it collapse as well.
+    pub fn reckon_anew(&mut self) {
+        self.next = None;
     }
 }
 

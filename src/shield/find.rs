@@ -9,9 +9,10 @@ use crate::catalog::shape::spec_book;
 use crate::catalog::tables::TableIdentity;
 use crate::instant::UtcInstant;
 use crate::policy::Policy;
-use crate::sweep::cursor::{Basis, Cursor, store};
+use crate::sweep::calendar;
 use crate::sweep::evidence::Evidence;
 use crate::sweep::lookup::{Candidate, Lookup};
+use crate::sweep::memory::{BookDigest, store};
 use crate::sweep::plan::{NOT_PARQUET, list_expired};
 use crate::sweep::sorter::Sorter;
 use crate::window::{Judge, Retention, SpecBook};
@@ -36,9 +37,9 @@ pub fn window_judge(
 /// The live files in the window, at most `settings.max_claimed_files`, the soonest to expire first;
 /// `None` where they cannot be told without reading a large table whole.
 ///
-/// A pass has told how far it came: then only what expires after that is looked up, and what it
-/// left. Each step is a bounded statement; none holds a transaction open, and what is written
-/// meanwhile may be missed until the next renewal.
+/// By the calendar, which is only read: the rows that fall due within the lead, but for those whose next look
+/// lies beyond it, and the files that came since the watermark. Each step is a bounded statement; none holds a
+/// transaction open, and what is written meanwhile may be missed until the next renewal.
 pub async fn files_in_window(
     connection: &mut Session,
     table: &TableIdentity,
@@ -51,22 +52,33 @@ pub async fn files_in_window(
     let lookup = Lookup { table, judge: &judge, reach: &settings.reach };
     let has_index = has_lookup_index(connection).await?;
     let mut sorter = Sorter::for_commits(&judge);
-    let cursor = match has_index {
-        true => cursor(connection, &lookup, policy, &book, now).await?,
+    let loaded = match has_index {
+        true => store::load(connection, table, policy.source_field_id).await?,
         false => None,
     };
-    let candidates = match &cursor {
-        Some(cursor) => lookup.expiring_since(connection, cursor).await?,
-        None => None,
-    };
-    let is_told = match (cursor, candidates) {
-        (Some(cursor), Some(candidates)) if !lookup.is_crowded(connection, &candidates).await? => {
-            let late = lookup.late(connection, cursor.marks).await?;
+    // A first reading that is under way has yet to come to values of the table.
+    let marks = lookup.marks(connection).await?;
+    let memory = loaded.map(|loaded| loaded.memory.checked(marks, now)).filter(|memory| {
+        !memory.owes_full_pass
+            && memory.full_pass_at.is_some()
+            && memory.book == BookDigest::of(&book, policy.source_field_id)
+    });
+    let mut is_told = false;
+    if let Some(memory) = memory {
+        let (through, until) = (judge.retention().cutoff(), now.plus(settings.lead));
+        let most = i64::try_from(settings.max_claimed_files).unwrap_or(i64::MAX);
+        let due = calendar::store::due(connection, table, through, Some(until), most).await?;
+        let candidates = lookup.ask(connection, due).await?.candidates;
+        if !lookup.is_crowded(connection, &candidates).await? {
+            let late = memory.watermark.through_snapshot;
+            let late = lookup.began_after(connection, late, settings.reach.small_table).await?;
             late.into_iter().flatten().for_each(|file| sorter.add(file));
             look_up(connection, &lookup, &candidates, settings, &mut sorter).await?;
-            true
+            is_told = true;
         }
-        _ => match lookup.small_table(connection).await? {
+    }
+    if !is_told {
+        is_told = match lookup.small_table(connection).await? {
             Some(files) => {
                 files.into_iter().for_each(|file| sorter.add(file));
                 true
@@ -79,8 +91,8 @@ pub async fn files_in_window(
                 listed.is_some()
             }
             None => false,
-        },
-    };
+        };
+    }
     anyhow::ensure!(sorter.is_parquet, NOT_PARQUET);
     if !is_told {
         return Ok(None);
@@ -102,23 +114,6 @@ pub async fn files_in_window(
     Ok(Some(soonest_first.take(settings.max_claimed_files).collect()))
 }
 
-/// How far passes have come with the table, under this policy and these rules.
-async fn cursor(
-    connection: &mut Session,
-    lookup: &Lookup<'_>,
-    policy: &Policy,
-    book: &SpecBook,
-    now: UtcInstant,
-) -> anyhow::Result<Option<Cursor>> {
-    let (table, judge) = (lookup.table, lookup.judge);
-    let dated = judge.specs().filter(|(_, spec)| spec.lead_position().is_some());
-    let specs: BTreeSet<i64> = dated.map(|(spec_id, _)| spec_id).collect();
-    let basis = Basis::new(table.table_uuid, policy.revision, book);
-    let marks = lookup.marks(connection).await?;
-    let memory = store::load(connection, table, &basis, &specs).await?;
-    Ok(memory.checked(marks, now.minus(policy.keep.length()), now).cursor)
-}
-
 /// Gives the files of some texts to the sorter, until it has as many as may be claimed.
 async fn look_up(
     connection: &mut Session,
@@ -132,7 +127,7 @@ async fn look_up(
             if sorter.files() >= settings.max_claimed_files {
                 return Ok(());
             }
-            lookup.with_texts(connection, texts, i64::MIN, |_| true, sorter).await?;
+            lookup.with_texts(connection, texts, |_| true, sorter).await?;
         }
     }
     Ok(())

@@ -1,15 +1,17 @@
-//! A pass over one catalog: its tables in turn, the most overdue first.
+//! A pass over one catalog that has work: its tables with work in turn, the most overdue first.
 
 use super::clocks::{Refused, Standing, judge_clock};
-use super::context::{Context, Progress};
+use super::context::{Context, Kind, Progress};
 use super::effective;
+use super::intake::{CatalogIntake, Governed};
 use super::lease::LeasedSession;
-use super::overdue::overdue;
 use super::plan::NOT_PARQUET;
 use super::report::{CatalogFailure, Outcome, TableReport};
 use super::settings::Scope;
-use super::slices::{Overdue, Slices, most_overdue_first};
+use super::slices::{Slices, Stage, most_overdue_first};
 use super::table::sweep_table;
+use super::triage::stands;
+use super::wakes::quiet_after;
 use crate::catalog::connect::Database;
 use crate::catalog::failure::{in_words, is_away};
 use crate::catalog::marks::{note_marks, revoke_marks_before};
@@ -18,8 +20,12 @@ use crate::catalog::restore::settle::{
 };
 use crate::catalog::restore::{Restored, is_whole, note_head, restored, thin_heads};
 use crate::catalog::shape::copy_specs;
-use crate::catalog::tables::{Catalog, LiveTable, live_tables};
+use crate::catalog::tables::{Catalog, LiveTable, live_tables_among};
+use crate::catalog::triage::catalogs::{note_compared, note_copied, schema_version};
+use crate::catalog::triage::outcome::{Through, note_through, note_unlooked, note_woken};
+use crate::catalog::triage::shapes::shapes;
 use crate::events;
+use crate::policy::Policy;
 
 /// How often a commit asks for the commit lock. Where a table did not get it so, the tables after
 /// it ask once each: they would wait for the same one.
@@ -40,6 +46,7 @@ pub struct CatalogSweep<'a> {
     pub is_skipped: bool,
     /// Why it could not be worked on to the end.
     pub failure: Option<CatalogFailure>,
+    intake: &'a CatalogIntake,
     scope: &'a Scope,
     begun: Option<Begun>,
     lock_tries: u32,
@@ -48,22 +55,27 @@ pub struct CatalogSweep<'a> {
 /// A catalog that was looked at.
 struct Begun {
     clock: Standing,
+    /// Read before anything of a table was.
+    schema_version: i64,
     tables: Slices<TableTurn>,
 }
 
 /// A table that waits for its turn.
 struct TableTurn {
-    place: usize,
+    governed: Governed,
     table: LiveTable,
+    /// Its shape before it was worked on.
+    shape: Option<String>,
     /// What came of the turns that it had.
     so_far: Option<TableReport>,
 }
 
 impl<'a> CatalogSweep<'a> {
     /// Nothing done yet.
-    pub fn new(catalog: &'a Catalog, scope: &'a Scope) -> Self {
+    pub fn new(intake: &'a CatalogIntake, scope: &'a Scope) -> Self {
         CatalogSweep {
-            catalog,
+            catalog: &intake.catalog,
+            intake,
             reports: Vec::new(),
             is_skipped: false,
             failure: None,
@@ -127,7 +139,7 @@ impl<'a> CatalogSweep<'a> {
             begun @ None => {
                 let whole = is_whole(session.connection(), self.catalog.catalog_id).await?;
                 anyhow::ensure!(whole, NOT_WHOLE);
-                begun.insert(begin(session, self.catalog, self.scope, context).await?)
+                begun.insert(begin(session, self.intake, self.scope, context).await?)
             }
         };
         while !context.stop.is_cancelled() {
@@ -146,17 +158,21 @@ impl<'a> CatalogSweep<'a> {
             };
             (context.progress)(Progress::Table(&turn.table.identity));
             let swept = match &begun.clock.refused {
-                Some(refused) => Ok(Some(refused.report(&turn.table.identity))),
+                Some(refused) => Ok((Some(refused.report(&turn.table.identity)), None)),
                 None => sweep_one(session, &turn.table, &for_table).await,
             };
-            let report = match swept {
-                Ok(report) => TableReport::in_turns(turn.so_far.take(), report),
+            let (report, policy) = match swept {
+                Ok((report, policy)) => (TableReport::in_turns(turn.so_far.take(), report), policy),
                 Err(error) => {
                     begun.tables.again(turn);
                     return Err(error);
                 }
             };
             let Some(report) = report else { continue };
+            if begun.clock.refused.is_none() {
+                remember(session, begun.schema_version, &turn, policy.as_ref(), &report, context)
+                    .await;
+            }
             self.lock_tries = match report.outcome {
                 Outcome::LockTimeout => 1,
                 _ if report.snapshots.is_empty() => self.lock_tries,
@@ -171,7 +187,7 @@ impl<'a> CatalogSweep<'a> {
                 begun.tables.again(TableTurn { so_far: Some(report), ..turn });
             } else {
                 tell(&report);
-                self.reports.push((turn.place, report));
+                self.reports.push((turn.governed.place, report));
             }
         }
         Ok(false)
@@ -183,27 +199,33 @@ impl<'a> CatalogSweep<'a> {
         for turn in begun.tables.left() {
             if let Some(report) = turn.so_far {
                 tell(&report);
-                self.reports.push((turn.place, report));
+                self.reports.push((turn.governed.place, report));
             }
         }
     }
 }
 
-/// What a catalog is worked on by: its clock, its specs copied, its governed tables in scope.
+/// What a catalog is worked on by: its clock, its specs copied, its tables with work, which are looked up
+/// again: one that is gone or renamed since is what it is now.
 ///
 /// Under a clock that is refused nothing is noted, and so nothing is copied; one that is behind the
 /// catalog's own snapshots dates nothing, but what the specs say is true all the same.
 ///
 /// Before anything is looked up, what is remembered is compared with the catalog: where it was restored
-/// since, what was learned after that is forgotten first, which waits for a clock that is acted by.
+/// since, what was learned after that is forgotten first, which waits for a clock that is acted by. Then,
+/// and where the clock is refused, all governed tables in scope are worked on. A pass that was woken keeps to
+/// what fell due.
 async fn begin(
     session: &mut LeasedSession<'_>,
-    catalog: &Catalog,
+    intake: &CatalogIntake,
     scope: &Scope,
     context: &Context<'_>,
 ) -> sqlx::Result<Begun> {
     let connection = session.connection();
+    let catalog = &intake.catalog;
     let catalog_id = catalog.catalog_id;
+    let is_regular = context.settings.kind == Kind::Regular;
+    let schema_version = schema_version(connection, catalog_id).await?.unwrap_or_default();
     let restored = restored(connection, catalog_id).await?;
     if let Some(restored) = &restored {
         lower_trusted_head(connection, catalog_id, restored).await?;
@@ -215,10 +237,15 @@ async fn begin(
             let settled = settle(connection, catalog_id, restored, context.now, window).await?;
             tell_restored(catalog, restored, &settled);
         }
-        thin_heads(connection, catalog_id).await?;
-        note_head(connection, catalog_id, context.now).await?;
+        if is_regular {
+            thin_heads(connection, &[catalog_id]).await?;
+        }
+        let noted = note_head(connection, catalog_id, context.now).await?;
+        if let Some(noted) = noted.filter(|noted| !noted.is_restored) {
+            note_compared(connection, catalog_id, noted.marks.through_snapshot).await?;
+        }
     }
-    if !matches!(clock.refused, Some(Refused::Skew { .. })) {
+    if is_regular && !matches!(clock.refused, Some(Refused::Skew { .. })) {
         // Of the moment in which they are read, not of the pass's beginning: what began since was
         // not there before.
         let seen_at = match clock.refused {
@@ -226,26 +253,84 @@ async fn begin(
             Some(_) => None,
         };
         copy_specs(connection, catalog_id, seen_at).await?;
+        if seen_at.is_some() {
+            note_copied(connection, catalog_id, schema_version).await?;
+        }
     }
-    if clock.refused.is_none() {
+    if is_regular && clock.refused.is_none() {
         let window = context.settings.stale_writer_window;
         revoke_marks_before(connection, catalog_id, clock.epoch, window).await?;
         note_marks(connection, catalog_id, context.now, window).await?;
     }
-    let live = live_tables(connection, catalog, true).await?;
-    let overdue = overdue(connection, catalog_id, context.now).await?;
-    let in_scope =
-        |table: &LiveTable| scope.has_table(&table.identity.namespace, &table.identity.table);
-    let mut turns: Vec<TableTurn> = live
-        .into_iter()
-        .filter(in_scope)
-        .enumerate()
-        .map(|(place, table)| TableTurn { place, table, so_far: None })
-        .collect();
-    most_overdue_first(&mut turns, |turn| {
-        overdue.get(&turn.table.identity.table_id).copied().unwrap_or(Overdue::Ever)
-    });
-    Ok(Begun { clock, tables: Slices::new(turns) })
+    let is_all = is_regular && (restored.is_some() || clock.refused.is_some());
+    let with_work = |(id, table): (&i64, &Governed)| table.stage.map(|_| *id);
+    let with_work: Vec<i64> = intake.governed.iter().filter_map(with_work).collect();
+    let these = if is_all { None } else { Some(with_work.as_slice()) };
+    let mut live = live_tables_among(connection, catalog, true, these).await?;
+    live.retain(|table| scope.has_table(&table.identity.namespace, &table.identity.table));
+    let keys: Vec<_> = live.iter().map(|table| (catalog_id, table.identity.table_uuid)).collect();
+    let mut shapes = shapes(connection, &keys).await?;
+    // One that is new since comes after the others.
+    let beyond = intake.governed.values().map(|table| table.place + 1).max().unwrap_or_default();
+    let turn = |(number, table): (usize, LiveTable)| TableTurn {
+        governed: intake.governed.get(&table.identity.table_id).copied().unwrap_or(Governed {
+            place: beyond + number,
+            stage: None,
+            unlooked: 0,
+        }),
+        shape: shapes.remove(&(catalog_id, table.identity.table_uuid)),
+        table,
+        so_far: None,
+    };
+    let mut turns: Vec<TableTurn> = live.into_iter().enumerate().map(turn).collect();
+    most_overdue_first(&mut turns, |turn| turn.governed.stage.unwrap_or(Stage::Rest));
+    Ok(Begun { clock, schema_version, tables: Slices::new(turns) })
+}
+
+/// Notes what came of a table, for the pass that comes next to know whether it has work. Where that cannot be
+/// noted, what is noted of it before stands, and nothing is lost: what is left to do is still there.
+async fn remember(
+    session: &mut LeasedSession<'_>,
+    schema_version: i64,
+    turn: &TableTurn,
+    policy: Option<&Policy>,
+    report: &TableReport,
+    context: &Context<'_>,
+) {
+    let identity = &turn.table.identity;
+    let (catalog_id, table_uuid) = (identity.catalog_id, identity.table_uuid);
+    let connection = session.connection();
+    let noted = match policy.filter(|_| stands(report.outcome.name())) {
+        Some(policy) => {
+            // Whether the policy dates anything of what is left is told by the next pass.
+            let is_told = report.outcome != Outcome::Dropped
+                || report.counted.is_some_and(|it| it.undatable_files + it.uncovered_files == 0);
+            let through = Through {
+                outcome: is_told.then_some(report.outcome.name()),
+                error: report.error.as_deref(),
+                cutoff: report.cutoff,
+                policy_revision: policy.revision,
+                schema_version,
+                shape: turn.shape.as_deref(),
+                property: turn.table.property.as_ref().and_then(|text| text.as_str()),
+                counted: report.counted.map(|it| (it.undatable_files, it.uncovered_files)),
+            };
+            match context.settings.kind {
+                Kind::Regular => note_through(connection, catalog_id, table_uuid, &through).await,
+                Kind::Wake => note_woken(connection, catalog_id, table_uuid, &through).await,
+            }
+        }
+        None => {
+            let times = turn.governed.unlooked.saturating_add(1);
+            let passed = context.pacing.now().saturating_duration_since(context.began);
+            let quiet = quiet_after(times, context.settings.every);
+            let quiet_until = context.now.plus(passed).plus(quiet);
+            note_unlooked(connection, catalog_id, table_uuid, times, quiet_until).await
+        }
+    };
+    if let Err(error) = noted {
+        tracing::debug!(%error, table = identity.table, "what came of a table was not noted");
+    }
 }
 
 fn tell_restored(catalog: &Catalog, restored: &Restored, settled: &Settled) {
@@ -292,7 +377,8 @@ fn tell_restored(catalog: &Catalog, restored: &Restored, settled: &Settled) {
     }
 }
 
-/// One table, with a session that answers. `None` where no policy is in force.
+/// One table, with a session that answers, and the policy by which it was worked on. No report where none is
+/// in force.
 ///
 /// # Errors
 /// There is no session to be had: the catalog cannot be worked on any further.
@@ -300,22 +386,23 @@ async fn sweep_one(
     session: &mut LeasedSession<'_>,
     table: &LiveTable,
     context: &Context<'_>,
-) -> anyhow::Result<Option<TableReport>> {
+) -> anyhow::Result<(Option<TableReport>, Option<Policy>)> {
     session.reestablish().await?;
-    let failed =
-        |error: String| Some(TableReport::new(&table.identity, Outcome::Failed, Some(error)));
+    let failed = |error: String| {
+        (Some(TableReport::new(&table.identity, Outcome::Failed, Some(error))), None)
+    };
     let min_keep = context.settings.min_keep;
     Ok(match effective::look_and_mirror(session.connection(), table, min_keep).await {
         Err(error) => failed(format!("its policy could not be read: {error}")),
         Ok(Err(problem)) => failed(problem),
-        Ok(Ok(None)) => None,
+        Ok(Ok(None)) => (None, None),
         Ok(Ok(Some(_))) if !table.is_parquet => failed(NOT_PARQUET.to_owned()),
         Ok(Ok(Some(policy))) => {
             let swept = match context.pass_is_over() {
                 true => TableReport::new(&table.identity, Outcome::Partial, None),
                 false => sweep_table(session, &table.identity, &policy, context).await,
             };
-            Some(swept.by(&policy, context.now))
+            (Some(swept.by(&policy, context.now)), Some(policy))
         }
     })
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::sorter::earlier;
 use crate::instant::UtcInstant;
 use crate::window::{KeptReason, StoredTuple};
 
@@ -168,9 +169,6 @@ impl Census {
     }
 
     fn note_expiry(&mut self, leaves_at: Option<UtcInstant>) {
-        self.next_expiry = match (self.next_expiry, leaves_at) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
+        self.next_expiry = earlier(self.next_expiry, leaves_at);
     }
 }

@@ -1,16 +1,13 @@
 //! Whether a pass may act by the database's clock: what [`clock_guard`](crate::clock_guard) says of
 //! it, and whether it is behind what the catalog's own snapshots say.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::context::Context;
 use super::report::{Outcome, TableReport};
 use super::settings::Settings;
 use crate::catalog::clock::{self, Behind, CLOCK_TOLERANCE, too_far_behind};
-use crate::catalog::clock_memory::{
-    Epoch, Remembered, all_remembered, note_accepted, note_refused, remembered,
-};
+use crate::catalog::clock_memory::{Epoch, Remembered, note_accepted, note_refused, remembered};
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, TableIdentity};
 use crate::clock_guard::{Acceptance, Accepted, Reading, Refusal, decide};
@@ -86,21 +83,6 @@ pub fn tell_apart(reading: &Reading, max_skew: Duration) {
              database's counts"
         );
     }
-}
-
-/// The catalogs, those that are gone among them, of which nothing may be noted or purged by this
-/// reading: the clock is refused, or what is there was noted by one that was, and the first pass that
-/// is accepted has yet to tell them apart. What a person accepted for a pass does not count here.
-pub async fn doubtful_catalogs(
-    connection: &mut Session,
-    reading: &Reading,
-    max_skew: Duration,
-) -> sqlx::Result<BTreeSet<i64>> {
-    let all = all_remembered(connection).await?;
-    let is_doubtful = |known: &Remembered| {
-        decide(reading, &known.memory.by_rule(), max_skew).map_or(true, |fine| fine.starts_epoch)
-    };
-    Ok(all.into_iter().filter(|(_, known)| is_doubtful(known)).map(|(id, _)| id).collect())
 }
 
 /// Decides whether the pass may act by the clock in a catalog, and notes that and nothing else. For

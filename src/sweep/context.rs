@@ -12,6 +12,17 @@ use crate::catalog::tables::TableIdentity;
 use crate::clock_guard::Reading;
 use crate::instant::UtcInstant;
 
+/// What a pass is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// All that is to be done.
+    #[default]
+    Regular,
+    /// What has fallen due by now in tables that enforce, and nothing else: neither reading, counting and
+    /// copying nor what a pass does beside its tables.
+    Wake,
+}
+
 /// What a pass tells while it works.
 #[derive(Debug, Clone, Copy)]
 pub enum Progress<'a> {

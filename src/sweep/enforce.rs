@@ -1,32 +1,37 @@
-//! A pass over one table whose policy is enforced: find, drop, remember how far it got.
+//! A pass over one table: find, drop, remember.
 //!
-//! Two ways lead to the same end. An **incremental** pass trusts the cursor: it counts out what came
-//! to expire since, looks only that up, and reads only the files that came since; with nothing to do
-//! it costs a few short statements, whatever the table and its neighbours hold. A **full** pass, the
-//! first one and every `sweep.full_pass_every`, trusts nothing: it looks up every expired text there
-//! is and then reads all of the table's files in pieces, which finds what was overlooked and counts
-//! what stays. Both go in rounds: find some, drop them, find more; so that no more than one round is
-//! in memory, and no transaction or statement is open while commits are made or paused for.
+//! What is due by the calendar comes first: a few short statements, whatever the table and its neighbours
+//! hold. Then the values of files that came since the watermark are put into the calendar, and looked up
+//! where they have expired. A **full** pass, the first one and every `sweep.full_pass_every`, trusts nothing:
+//! it looks up every expired value there is and then reads all of the table's files in pieces, which finds
+//! what was overlooked and counts what stays. All go in rounds: find some, drop them, find more; so that no
+//! more than one round is in memory, and no transaction or statement is open while commits are made or paused
+//! for.
+//!
+//! Under a policy that observes the same is done, but for the commits.
 
+mod due;
 mod late;
+mod looked;
 mod reading;
+mod recall;
 mod rounds;
 mod wait;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use super::calendar::RowKey;
 use super::census::{Census, Health};
-use super::context::Context;
-use super::cursor::{Basis, Claim, Cursor, Memory, Stayed, Way, store};
+use super::context::{Context, Kind};
 use super::evidence::{Evidence, Withheld};
 use super::lease::LeasedSession;
-use super::lookup::{Candidate, Lookup};
-use super::plan::{ExpiredTuple, dates_nothing, list_expired};
-use super::sorter::Sorter;
-use super::waiting::{Waiting, WaitingList};
+use super::lookup::Lookup;
+use super::memory::{BookDigest, Memory};
+use super::plan::{ExpiredTuple, dates_nothing};
+use super::sorter::in_order;
+use super::waiting::{Remembered, WaitReason, Waiting, WaitingList};
 use super::work::Work;
 use crate::catalog::discovery::{TupleOfSpec, has_lookup_index};
-use crate::catalog::live_file::LiveFile;
 use crate::catalog::marks::revoke_marks;
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Marks, TableIdentity};
@@ -34,6 +39,7 @@ use crate::events;
 use crate::instant::UtcInstant;
 use crate::policy::Policy;
 use crate::window::SpecBook;
+use looked::AllLeft;
 
 /// What a pass found out beside what it dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +48,8 @@ pub struct Findings {
     pub census: Option<(Census, UtcInstant)>,
     /// What has expired by its values and stays for its evidence, as this pass found it.
     pub withheld: Census,
+    /// How many files wait of which nobody can tell when they expire.
+    pub undatable_waiting: i64,
     /// Whether the policy dates nothing of its table.
     pub health: Health,
     /// Whether everything was looked at.
@@ -56,28 +64,44 @@ pub struct Findings {
 pub struct Enforcement<'a> {
     lookup: Lookup<'a>,
     context: &'a Context<'a>,
+    policy: &'a Policy,
+    book: &'a SpecBook,
     work: Work<'a>,
     memory: Memory,
-    basis: Basis,
-    /// The specs with a time field on the policy's column.
-    specs: BTreeSet<i64>,
-    /// What may be remembered as looked at.
-    claim: Option<Claim>,
+    /// As it was read, or written last.
+    remembered: Option<Memory>,
+    /// Files with lower ids were seen by the passes before.
+    seen_below: i64,
+    /// The session in which the memory was read.
+    number: u64,
+    /// Whether what waits is left alone until its pause is over.
+    heeds_pauses: bool,
     /// Whether this pass looked up all that had expired.
     has_seen_all: bool,
-    stayed: Stayed,
+    /// What the look at hand left.
+    left: AllLeft,
+    /// Of the look at hand: when the first value ended that was not looked up.
+    unlooked_from: Option<UtcInstant>,
+    /// The values, with their keys, of which something stayed in this pass.
+    stayed: BTreeSet<(i32, String)>,
     /// Without the lookup index: the tuples that stayed in this turn.
     stayed_here: HashSet<TupleOfSpec>,
+    /// The rows that a reading has put in, with the last ends that they had.
+    put_before: HashMap<RowKey, UtcInstant>,
     evidence: Evidence<'a>,
     /// The specs whose marks were taken back in this pass.
     revoked: BTreeSet<i64>,
     /// What the evidence keeps, as this pass met it.
     withheld: HashMap<TupleOfSpec, Withheld>,
     waiting: WaitingList,
+    /// What waited when the pass began.
+    waited: Remembered,
     /// Tuples that failed alone, with what the server said, while no commit of the table went through.
     suspects: Vec<(ExpiredTuple, String, String)>,
     /// How many tuples that are known to fail this turn has tried again.
     looked_again: usize,
+    /// Under a policy that observes: what would have gone.
+    observed: HashMap<TupleOfSpec, ExpiredTuple>,
     cutoff: UtcInstant,
     /// Read before the first look-up of the pass.
     marks: Marks,
@@ -88,24 +112,17 @@ pub struct Enforcement<'a> {
 }
 
 /// How far a step came.
-enum Reached {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reached {
     /// All of it was tried.
     All,
-    /// No further commit is made in this pass. What expired by an end of a range from this one on
-    /// was not looked at; where it is `None`, all was.
-    Until(Option<UtcInstant>),
+    /// No further commit is made in this pass.
+    Until,
 }
 
 impl Reached {
-    fn is_all(&self) -> bool {
-        matches!(self, Self::All)
-    }
-
-    fn unseen(&self) -> Option<UtcInstant> {
-        match self {
-            Self::All => None,
-            Self::Until(unseen) => *unseen,
-        }
+    fn is_all(self) -> bool {
+        self == Self::All
     }
 }
 
@@ -114,84 +131,111 @@ impl<'a> Enforcement<'a> {
     pub fn new(
         lookup: Lookup<'a>,
         policy: &'a Policy,
-        book: &SpecBook,
+        book: &'a SpecBook,
         context: &'a Context<'a>,
     ) -> Self {
         let cutoff = lookup.judge.retention().cutoff();
-        let dated = lookup.judge.specs().filter(|(_, spec)| spec.lead_position().is_some());
+        let marks = Marks { files_below: 0, through_snapshot: 0 };
         Enforcement {
             lookup,
             context,
+            policy,
+            book,
             work: Work::new(lookup.table, policy, cutoff, context),
-            memory: Memory::default(),
-            basis: Basis::new(lookup.table.table_uuid, policy.revision, book),
-            specs: dated.map(|(spec_id, _)| spec_id).collect(),
-            claim: None,
+            memory: Memory::new(marks, BookDigest::of(book, policy.source_field_id)),
+            remembered: None,
+            seen_below: i64::MIN,
+            number: 0,
+            heeds_pauses: true,
             has_seen_all: false,
-            stayed: Stayed::default(),
+            left: AllLeft::new(),
+            unlooked_from: None,
+            stayed: BTreeSet::new(),
             stayed_here: HashSet::new(),
+            put_before: HashMap::new(),
             evidence: Evidence::new(lookup.table, lookup.judge, book, context.settings.cross_check),
             revoked: BTreeSet::new(),
             withheld: HashMap::new(),
-            waiting: WaitingList::default(),
+            waiting: WaitingList::of(Remembered::default(), context.now, context.settings.pauses()),
+            waited: Remembered::default(),
             suspects: Vec::new(),
             looked_again: 0,
+            observed: HashMap::new(),
             cutoff,
-            marks: Marks { files_below: 0, through_snapshot: 0 },
+            marks,
             found_any: false,
             has_index: true,
             has_begun: false,
         }
     }
 
-    /// What was done, whether or not the sweep came to its end.
-    pub fn into_work(self) -> Work<'a> {
-        self.work
+    /// What was done, whether or not the sweep came to its end; and what would have been.
+    pub fn into_work(self) -> (Work<'a>, Vec<ExpiredTuple>) {
+        let mut observed: Vec<_> = self.observed.into_values().collect();
+        in_order(&mut observed);
+        (self.work, observed)
     }
 
     /// Sweeps the table with what is remembered of it, and remembers how far that came.
     ///
     /// # Errors
-    /// Looking for files failed: then nothing new is remembered, and the next pass looks again.
+    /// Looking for files failed: what was remembered up to then stands, and the next pass goes on from there.
     pub async fn sweep(&mut self, session: &mut LeasedSession<'_>) -> anyhow::Result<Findings> {
-        let (now, table) = (self.context.now, self.lookup.table);
         let connection = session.connection();
         // Before anything is looked up: what is committed from here on is late, for this pass and
         // for the next one.
-        self.marks = self.lookup.noted_marks(connection, now).await?;
+        self.marks = self.lookup.noted_marks(connection, self.context.now).await?;
         self.has_index = has_lookup_index(connection).await?;
-        let loaded = store::load(connection, table, &self.basis, &self.specs).await?;
-        self.memory = loaded.checked(self.marks, self.cutoff, now);
-        self.waiting = WaitingList::of(std::mem::take(&mut self.memory.waiting), now);
-        let way = self.memory.way(now, self.context.settings.full_pass_every);
-        let is_full = match way {
-            Way::Incremental(cursor) => !self.incremental(session, &cursor).await?,
-            Way::Full => true,
-        };
-        if is_full {
-            self.full(session).await?;
-        } else if !self.is_over() {
-            self.read_on(session).await?;
+        let is_full = self.recall(session).await?;
+        if is_full && let Some(files) = self.lookup.small_table(session.connection()).await? {
+            self.full_at_once(session, files).await?;
+        } else {
+            if is_full {
+                self.begin_full();
+            }
+            self.in_steps(session).await?;
         }
         self.forget_unmet();
-        self.save(session).await?;
+        self.remember(session).await?;
+        self.remember_waiting(session).await?;
         let health = self.health(session.connection()).await?;
         let census = self.memory.census.take();
         let mut withheld = Census::default();
         self.evidence.count(self.withheld.values(), &mut withheld);
-        let poisoned = self.waiting.poisoned().into_iter().map(Waiting::in_words).collect();
+        let undatable_waiting = self.waiting.undatable_files();
+        let poisoned = self.waiting.waiting_for(WaitReason::Poisoned);
+        let poisoned = poisoned.into_iter().map(Waiting::in_words).collect();
+        self.tell_waiting();
         let has_index = self.has_index;
-        Ok(Findings { census, withheld, health, is_full, has_index, poisoned })
+        Ok(Findings { census, withheld, undatable_waiting, health, is_full, has_index, poisoned })
     }
 
-    /// Remembers what was looked at so far.
-    async fn save(&mut self, session: &mut LeasedSession<'_>) -> sqlx::Result<()> {
-        if let Some(claim) = &self.claim {
-            self.memory.cursor = Some(claim.cursor(&self.stayed));
+    /// What is due, then what a full pass lists, then what came late, then the reading: each only where all
+    /// before it was tried, but for late files, whose values are put into the calendar all the same. A pass that
+    /// was woken keeps to what is due.
+    ///
+    /// Where values may be doubtful late files come first, in any pass: one of them may show that a stale writer
+    /// goes on, which takes the proof from what is due.
+    async fn in_steps(&mut self, session: &mut LeasedSession<'_>) -> anyhow::Result<()> {
+        if self.lookup.judge.may_doubt() && !self.late(session).await?.is_all() {
+            return Ok(());
         }
-        self.memory.waiting = self.waiting.to_remember();
-        let (table, connection) = (self.lookup.table, session.connection());
-        store::save(connection, table, &self.basis, &self.specs, &self.memory).await
+        let due = self.due(session).await?;
+        if self.context.settings.kind == Kind::Wake {
+            return Ok(());
+        }
+        let is_all = due.is_all() && self.list(session).await?.is_all();
+        if !self.late(session).await?.is_all() || !is_all {
+            return Ok(());
+        }
+        if !self.has_index {
+            // What came late and has expired.
+            self.due(session).await?;
+        }
+        if !self.is_over() {
+            self.read_on(session).await?;
+        }
+        Ok(())
     }
 
     /// Has the marks that files disproved noted anew, a window from now, and says so. Before anything
@@ -220,102 +264,6 @@ impl<'a> Enforcement<'a> {
              unless statistics date them, until no such file came for guard.stale_writer_window"
         );
         Ok(())
-    }
-
-    /// Drops what came to expire, or came late, since the cursor. False if the cursor is too old
-    /// for that; nothing was done then.
-    async fn incremental(
-        &mut self,
-        session: &mut LeasedSession<'_>,
-        cursor: &Cursor,
-    ) -> anyhow::Result<bool> {
-        let Some(candidates) = self.candidates(session, cursor).await? else { return Ok(false) };
-        let (lookup, connection) = (self.lookup, session.connection());
-        let is_table_shorter = !candidates.is_empty()
-            && (!self.has_index || lookup.is_crowded(connection, &candidates).await?);
-        if is_table_shorter {
-            if let Some(files) = lookup.small_table(connection).await? {
-                let reached = self.drop_files(session, files).await?;
-                self.claim_at(self.marks, reached.unseen());
-                return Ok(true);
-            }
-            // Without the lookup index only the table itself can be asked.
-            if !self.has_index {
-                return Ok(false);
-            }
-        }
-        let mut sorter = Sorter::for_commits(lookup.judge);
-        let texts = candidates.iter().map(|text| (text.key_index, text.text.clone())).collect();
-        let (reached, marks) = self.late(session, cursor.marks, &texts, &mut sorter).await?;
-        if !reached.is_all() {
-            let unseen = candidates.iter().map(|candidate| candidate.end).min();
-            self.claim_at(marks, unseen);
-            return Ok(true);
-        }
-        let all = |_, _: &LiveFile| true;
-        let reached = self.look_up(session, &candidates, i64::MIN, all, &mut sorter).await?;
-        self.claim_at(marks, reached.unseen());
-        Ok(true)
-    }
-
-    /// The texts that came to expire since the cursor and those that it skipped, oldest first;
-    /// `None` if they cannot be told, or are too many.
-    async fn candidates(
-        &self,
-        session: &mut LeasedSession<'_>,
-        cursor: &Cursor,
-    ) -> anyhow::Result<Option<Vec<Candidate>>> {
-        match self.has_index {
-            true => Ok(self.lookup.expiring_since(session.connection(), cursor).await?),
-            false => Ok(self.lookup.expiring_by_name(cursor)),
-        }
-    }
-
-    /// Drops all that has expired, then reads all that stays.
-    async fn full(&mut self, session: &mut LeasedSession<'_>) -> anyhow::Result<()> {
-        let lookup = self.lookup;
-        if let Some(files) = lookup.small_table(session.connection()).await? {
-            let mut sorter = Sorter::for_commits(lookup.judge);
-            files.into_iter().for_each(|file| sorter.add(file));
-            let census = std::mem::take(&mut sorter.census);
-            let reached = self.drop_found(session, &mut sorter).await?;
-            self.claim_at(self.marks, reached.unseen());
-            self.memory.reading = None;
-            self.memory.census = Some((census, self.context.now));
-            self.memory.full_pass_at = Some(self.context.now);
-            return Ok(());
-        }
-        // A reading that had to do without the list goes on without it.
-        let may_list = self.has_index
-            && self.memory.reading.as_ref().is_none_or(|reading| !reading.is_listing);
-        let list = match may_list {
-            true => {
-                let most = self.context.settings.max_values;
-                list_expired(session.connection(), &lookup, most).await?
-            }
-            false => None,
-        };
-        let is_listing = list.is_none();
-        if let Some(candidates) = list {
-            let mut sorter = Sorter::for_commits(lookup.judge);
-            let lead = |key_index, file: &LiveFile| lookup.is_lead(file, key_index);
-            let reached = self.look_up(session, &candidates, i64::MIN, lead, &mut sorter).await?;
-            self.claim_at(self.marks, reached.unseen());
-            // Every text was listed: from here on the next pass goes on where this one stops.
-            self.begin_reading(is_listing);
-            if !reached.is_all() {
-                return Ok(());
-            }
-            // The cursor is worth keeping before the long way through the table.
-            self.save(session).await?;
-        }
-        self.begin_reading(is_listing);
-        self.read_on(session).await
-    }
-
-    fn claim_at(&mut self, marks: Marks, unseen_from: Option<UtcInstant>) {
-        self.has_seen_all = unseen_from.is_none() && marks == self.marks;
-        self.claim = Some(Claim { marks, cutoff: self.cutoff, unseen_from });
     }
 
     async fn health(&self, connection: &mut Session) -> sqlx::Result<Health> {

@@ -9,50 +9,40 @@ use uuid::Uuid;
 
 use super::settings::Settings;
 use crate::catalog::checks::replaced::{LeftPolicy, left_policies};
+use crate::catalog::gone_tables::purge_gone_tables;
 use crate::catalog::purge::purge;
-use crate::catalog::restore::{is_whole, restored};
 use crate::catalog::session::Session;
-use crate::catalog::tables::{Catalog, catalogs};
+use crate::catalog::tables::catalogs;
 use crate::catalog::tombstones::{self, NamedPolicy};
 use crate::events;
 use crate::instant::UtcInstant;
 use crate::policy::command::{forget, set_again};
 use crate::trace::advance;
 
-/// Looks after all of it, in all catalogs but those `untouched`, where the clock is in doubt: everything
-/// here goes by it. Those of `all` that were restored are left as they are, too. What fails is told and
-/// keeps no pass from its work. No piece is given up in the middle of a wait, which would lose the session
+/// Looks after all of it, in all catalogs but those `untouched`, where the clock is in doubt, for everything
+/// here goes by it, or which were restored or are not whole, for then nothing may be purged, nor noted of
+/// drops. What fails is told and keeps no pass from its work. No piece is given up in the middle of a wait, which would lose the session
 /// for those after it: each is a few statements, and the server bounds every one.
 pub async fn keep_house(
     control: &mut Session,
     settings: &Settings,
     now: UtcInstant,
-    mut untouched: BTreeSet<i64>,
-    all: &[Catalog],
+    untouched: &BTreeSet<i64>,
 ) {
-    for catalog in all {
-        match is_settled(control, catalog.catalog_id).await {
-            Ok(true) => {}
-            Ok(false) => {
-                untouched.insert(catalog.catalog_id);
-            }
-            Err(error) => {
-                untouched.insert(catalog.catalog_id);
-                tracing::warn!(
-                    event = events::PURGE_FAILED,
-                    catalog = catalog.name,
-                    %error,
-                    "Old rows of ours were not purged in a catalog"
-                );
-            }
-        }
-    }
     let but: Vec<i64> = untouched.iter().copied().collect();
     // Rows that nothing stands behind do no harm: that they could not be purged is no reason to let
     // a pass fail.
     let purged = purge(control, now, settings.history_keep, settings.receipt_keep, &but).await;
     if let Err(error) = purged {
         tracing::warn!(event = events::PURGE_FAILED, %error, "Old rows of ours were not purged");
+    }
+    let purged = purge_gone_tables(control, now, settings.full_pass_every, &but).await;
+    if let Err(error) = purged {
+        tracing::warn!(
+            event = events::PURGE_FAILED,
+            %error,
+            "What was remembered of tables that are gone was not purged"
+        );
     }
     if let Some(now) = now.to_chrono() {
         let looked = look_after_tombstones(control, now, settings.history_keep, &but).await;
@@ -65,19 +55,13 @@ pub async fn keep_house(
         }
     }
     // Nor that it could not be noted what became of earlier drops.
-    if let Err(error) = advance(control, now, &untouched).await {
+    if let Err(error) = advance(control, now, untouched).await {
         tracing::warn!(
             event = events::TRACE_FAILED,
             %error,
             "How far drops have come was not noted"
         );
     }
-}
-
-/// Whether what is remembered of a catalog is of what is there: it was not restored since, or a pass has put
-/// that right, and all of it is there. Else nothing of it may be purged, nor noted of its drops.
-async fn is_settled(control: &mut Session, catalog_id: i64) -> sqlx::Result<bool> {
-    Ok(is_whole(control, catalog_id).await? && restored(control, catalog_id).await?.is_none())
 }
 
 /// Notes which tables are gone and which are back, tells it once, and purges what is kept of those that

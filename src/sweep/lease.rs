@@ -25,6 +25,8 @@ pub struct LeasedSession<'a> {
     connection: Session,
     /// Which one it is to the server.
     holder: Holder,
+    /// Grows with each session that had to be opened anew.
+    number: u64,
 }
 
 impl<'a> LeasedSession<'a> {
@@ -35,10 +37,16 @@ impl<'a> LeasedSession<'a> {
     pub async fn open(database: &'a Database, catalog_id: i64) -> anyhow::Result<Option<Self>> {
         let mut connection = database.session().await?;
         if let Some(holder) = try_lease(&mut connection, catalog_id).await? {
-            return Ok(Some(LeasedSession { database, catalog_id, connection, holder }));
+            return Ok(Some(LeasedSession { database, catalog_id, connection, holder, number: 0 }));
         }
         close(connection).await;
         Ok(None)
+    }
+
+    /// Which of its sessions this is. What was looked up in an earlier one may not be true any more: another
+    /// daemon may have had the lease in between.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// The session.
@@ -71,6 +79,7 @@ impl<'a> LeasedSession<'a> {
         loop {
             if let Some(holder) = try_lease(&mut connection, self.catalog_id).await? {
                 (self.connection, self.holder) = (connection, holder);
+                self.number += 1;
                 return Ok(());
             }
             if since.elapsed() > LINGERS {

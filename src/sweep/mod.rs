@@ -1,26 +1,31 @@
 //! One pass: for each catalog the lease, for each of its tables with a policy the expired files
 //! and their commits, and a report.
 //!
-//! [`pass`] goes over catalogs, side by side, `catalog` over the tables of one, in turns that
-//! `slices` cuts, if [`clocks`] lets it; `table` works on one of them. `enforce` finds what goes, from
-//! where the [`cursor`] is: `lookup` asks the catalog, `sorter` judges, and what stays is counted in a
-//! [`census`]. In rounds [`batch`] groups it, `work` makes the commits, and `pace` says how long to rest
-//! in between, by the clock of [`pacing`]. What expired and stays is in [`waiting`]. [`plan`] only tells,
-//! and remembers nothing. `house` is what a pass does beside its tables.
+//! [`pass`] begins with who has work: `intake` asks, [`triage`] decides. It goes over catalogs, side by
+//! side, `catalog` over the tables of one, in turns that `slices` cuts, if [`clocks`] lets it; `table`
+//! works on one of them. `enforce` finds what goes: what the [`calendar`] says is due, what came since, and
+//! what a full pass reads, by what the [`memory`] has of it; `ask` and `lookup` ask the catalog, `sorter`
+//! judges, and what stays is counted in a [`census`]. In rounds [`batch`] groups it, `work` makes the
+//! commits, and `pace` says how long to rest in between, by the clock of [`pacing`]. What expired and stays
+//! is in [`waiting`]. [`plan`] only tells, and remembers nothing; `find` finds for it. `house` is what a pass
+//! does beside its tables. [`wakes`] says when the next one is due before its time.
 
+pub(crate) mod ask;
 pub mod batch;
+pub mod calendar;
 mod catalog;
 pub mod census;
 pub mod clocks;
 mod context;
-pub mod cursor;
 pub(crate) mod effective;
 mod enforce;
 pub mod evidence;
+pub(crate) mod find;
 mod house;
+mod intake;
 mod lease;
 pub(crate) mod lookup;
-mod overdue;
+pub mod memory;
 mod pace;
 pub mod pacing;
 pub mod pass;
@@ -34,10 +39,12 @@ pub mod settings;
 mod slices;
 pub(crate) mod sorter;
 mod table;
+pub mod triage;
 pub mod waiting;
+pub mod wakes;
 mod work;
 
-pub use context::{Context, Progress};
+pub use context::{Context, Kind, Progress};
 pub use pacing::Pacing;
 pub use pass::{LostOnTheWay, run_paced_pass, run_pass};
 pub use settings::{Scope, Settings};

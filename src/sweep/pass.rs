@@ -1,5 +1,6 @@
 //! A pass over all catalogs.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -7,16 +8,16 @@ use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
 use super::catalog::CatalogSweep;
-use super::clocks::{doubtful_catalogs, read_clock, tell_apart};
-use super::context::{Budget, Context, Progress};
+use super::clocks::{read_clock, tell_apart};
+use super::context::{Budget, Context, Kind, Progress};
 use super::house::keep_house;
+use super::intake::{CatalogIntake, take_in};
 use super::pacing::Pacing;
 use super::report::{PassReport, milliseconds};
 use super::settings::{Scope, Settings};
 use super::slices::Slices;
 use crate::catalog::connect::{Database, close};
 use crate::catalog::failure::is_away;
-use crate::catalog::tables::catalogs;
 use crate::events;
 use crate::instant::UtcInstant;
 
@@ -39,8 +40,9 @@ pub async fn run_pass(
     run_paced_pass(database, settings, scope, stop, progress, &Pacing::default()).await
 }
 
-/// Runs one pass: every catalog in scope whose lease can be had, every live table of it that
-/// has a policy. The time is read once, from the database; where it cannot be trusted in a catalog,
+/// Runs one pass: every live table in scope that has a policy. First it is asked what of all of them has
+/// work ([`triage`](super::triage)); only those tables are worked on, where the lease of their catalog can
+/// be had, and the others have the outcome of their last pass. The time is read once, from the database; where it cannot be trusted in a catalog,
 /// nothing is done there, and nothing noted but that.
 ///
 /// Up to `settings.parallel_catalogs` catalogs are worked on side by side, each with a session of
@@ -68,22 +70,21 @@ pub async fn run_paced_pass(
     let first_looks = async {
         let clock = read_clock(&mut control, settings).await?;
         tell_apart(&clock, settings.max_clock_skew);
-        let all = catalogs(&mut control).await?;
-        let doubtful = doubtful_catalogs(&mut control, &clock, settings.max_clock_skew).await?;
-        anyhow::Ok((clock, all, doubtful))
+        let intake = take_in(&mut control, settings, scope, &clock).await?;
+        anyhow::Ok((clock, intake))
     };
-    let (clock, all, doubtful) = first_looks.await.map_err(|error| match is_away(&error) {
+    let (clock, intake) = first_looks.await.map_err(|error| match is_away(&error) {
         true => error.context(LostOnTheWay),
         false => error,
     })?;
     let (now, max_skew) = (clock.database, settings.max_clock_skew);
     tracing::info!(
         event = events::PASS_STARTED,
-        as_of = %now, catalogs = all.len(),
+        as_of = %now, catalogs = intake.known,
         "A pass began"
     );
-    if clock.apart(max_skew).is_none() {
-        keep_house(&mut control, settings, now, doubtful, &all).await;
+    if settings.kind == Kind::Regular && clock.apart(max_skew).is_none() {
+        keep_house(&mut control, settings, now, &intake.untouched).await;
     }
     close(control).await;
 
@@ -99,11 +100,12 @@ pub async fn run_paced_pass(
         lock_tries: 1,
         went_through: false,
     };
-    let in_scope = all.iter().filter(|catalog| scope.has_catalog(&catalog.name));
-    let sweeps = in_scope.map(|catalog| CatalogSweep::new(catalog, scope)).enumerate();
-    let report = reported(now, side_by_side(database, sweeps.collect(), &context).await);
+    let with_work = intake.catalogs.iter().enumerate().filter(|(_, catalog)| catalog.has_work());
+    let sweeps = with_work.map(|(place, catalog)| (place, CatalogSweep::new(catalog, scope)));
+    let swept = side_by_side(database, sweeps.collect(), &context).await;
+    let (report, unchanged) = reported(now, &intake.catalogs, swept);
     let took = pacing.now().saturating_duration_since(started);
-    tell_finished(&report, took, stop.is_cancelled(), context.pass_is_over());
+    tell_finished(&report, unchanged, took, stop.is_cancelled(), context.pass_is_over());
     Ok(report)
 }
 
@@ -137,33 +139,52 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What came of all catalogs, in their order.
-fn reported(as_of: UtcInstant, mut sweeps: Vec<(usize, CatalogSweep<'_>)>) -> PassReport {
+/// What came of all catalogs, in their order; and how many tables had no work.
+fn reported(
+    as_of: UtcInstant,
+    catalogs: &[CatalogIntake],
+    sweeps: Vec<(usize, CatalogSweep<'_>)>,
+) -> (PassReport, usize) {
     let mut report = PassReport {
         as_of,
         tables: Vec::new(),
         skipped_catalogs: Vec::new(),
         failed_catalogs: Vec::new(),
     };
-    sweeps.sort_by_key(|(place, _)| *place);
-    for (_, mut sweep) in sweeps {
-        sweep.finish();
-        sweep.reports.sort_by_key(|(place, _)| *place);
-        report.tables.extend(sweep.reports.into_iter().map(|(_, table)| table));
-        report.failed_catalogs.extend(sweep.failure);
-        if sweep.is_skipped {
-            report.skipped_catalogs.push(sweep.catalog.name.clone());
+    let mut unchanged = 0;
+    let mut sweeps: BTreeMap<usize, CatalogSweep<'_>> = sweeps.into_iter().collect();
+    for (place, catalog) in catalogs.iter().enumerate() {
+        let mut tables = catalog.left_out.clone();
+        let mut worked = 0;
+        if let Some(mut sweep) = sweeps.remove(&place) {
+            sweep.finish();
+            worked = sweep.reports.len();
+            // One that was left out and was worked on all the same has its own report.
+            tables.extend(sweep.reports);
+            report.failed_catalogs.extend(sweep.failure);
+            if sweep.is_skipped {
+                report.skipped_catalogs.push(catalog.catalog.name.clone());
+            }
         }
+        unchanged += tables.len() - worked;
+        report.tables.extend(tables.into_values());
     }
-    report
+    (report, unchanged)
 }
 
-fn tell_finished(report: &PassReport, took: Duration, stopped: bool, out_of_time: bool) {
+fn tell_finished(
+    report: &PassReport,
+    tables_unchanged: usize,
+    took: Duration,
+    stopped: bool,
+    out_of_time: bool,
+) {
     let counts = report.counts();
     tracing::info!(
         event = events::PASS_FINISHED,
         as_of = %report.as_of,
         tables = report.tables.len(),
+        tables_unchanged,
         tables_failed = report.failures(),
         catalogs_failed = report.failed_catalogs.len(),
         catalogs_skipped = report.skipped_catalogs.len(),

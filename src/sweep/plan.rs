@@ -1,20 +1,17 @@
-//! What would go from one table, what stays and why: for whoever asks, and for a policy that
-//! observes. It remembers nothing and moves no cursor; what passes have noted to wait, it tells so.
-
-use std::time::{Duration, Instant};
+//! What would go from one table, what stays and why, for whoever asks. It writes nothing; what passes have
+//! noted to wait, it tells so.
 
 pub use super::census::{Census, Health};
-use super::cursor::store;
 use super::evidence::Evidence;
+use super::find::{NextExpiry, find};
 use super::lookup::{Candidate, Lookup};
 use super::settings::Settings;
 use super::sorter::Sorter;
-use super::waiting::{Waiting, WaitingList};
-use crate::catalog::discovery::{Counts, TupleOfSpec, has_lookup_index, newest_live};
+use super::waiting::{self, Remembered, Waiting, WaitingList};
+use crate::catalog::discovery::{Counts, TupleOfSpec, newest_live};
 use crate::catalog::session::Session;
 use crate::catalog::shape::spec_book;
 use crate::catalog::tables::TableIdentity;
-use crate::catalog::walk::{Place, walk};
 use crate::instant::UtcInstant;
 use crate::policy::{Mode, Policy};
 use crate::window::evidence::Doubt;
@@ -23,10 +20,6 @@ use crate::window::{Judge, Retention, SpecBook, Verdict};
 /// Why a packed table is left alone.
 pub const NOT_PARQUET: &str =
     "the table is not made of parquet files, and has no partitions to drop";
-
-/// A server without the lookup index leaves no way but to read the table's live files, and those
-/// take what they take.
-const WITHOUT_INDEX: Duration = Duration::from_secs(600);
 
 /// How many of the newest live files stand for a table that was not counted.
 pub const SAMPLE: i64 = 1_000;
@@ -84,6 +77,12 @@ pub struct TablePlan {
     /// What stays; `None` where counting it would have taken longer than
     /// `discovery.count_timeout`.
     pub census: Option<Census>,
+    /// The time of the full pass that counted it, where it was not counted now.
+    pub counted_at: Option<UtcInstant>,
+    /// When the next partition goes, where a calendar tells.
+    pub next: Option<NextExpiry>,
+    /// Why some of what has expired may be missing; `None` where nothing is.
+    pub behind: Option<String>,
     /// What has expired by its values and stays for its evidence; the census has it too.
     pub withheld: Census,
     /// What has expired and does not go, or did not when a pass tried, as passes have noted it: poisoned
@@ -116,10 +115,8 @@ impl TablePlan {
 
 /// Derives what is expired, by each file's own spec, at the time `now`.
 ///
-/// Takes no lock, and holds no transaction open: what is written meanwhile may be seen in part. A
-/// small table is read. Of a larger one the distinct texts of the catalog at the time field's key
-/// are listed by index and the files of expired ones are read; what stays is counted in pieces for
-/// at most `count_timeout`.
+/// Takes no lock, and holds no transaction open: what is written meanwhile may be seen in part. How files are
+/// found: see `find.rs`.
 pub async fn plan_table(
     connection: &mut Session,
     table: &TableIdentity,
@@ -146,26 +143,26 @@ pub async fn plan_by_book(
         Retention { source_field_id: policy.source_field_id, keep: policy.keep.length(), now };
     let judge = Judge::new(book, retention);
     let lookup = Lookup { table, judge: &judge, reach: &settings.reach };
-    let mut sorter = Sorter::once(&judge);
-    let is_counted = sort_all(connection, &lookup, settings, &mut sorter).await?;
+    let mut sorter = Sorter::for_commits(&judge);
+    let found = find(connection, &lookup, book, settings, &mut sorter).await?;
     anyhow::ensure!(sorter.is_parquet, NOT_PARQUET);
+    let is_counted = found.census.is_some();
     let mut evidence = Evidence::new(table, &judge, book, settings.cross_check);
     let examined = evidence.examine(connection, sorter.take(), sorter.is_whole).await?;
     // Where no pass ends anything, none keeps the memory up.
     let remembered = match policy.mode {
-        Mode::Enforce => store::waiting(connection, table).await?,
-        Mode::Observe | Mode::Paused => None,
+        Mode::Enforce => waiting::store::load(connection, table).await?,
+        Mode::Observe | Mode::Paused => Remembered::default(),
     };
-    let remembered = remembered.unwrap_or_default();
-    let (expired, waiting) = WaitingList::of(remembered, now).confirmed(
-        examined.expired,
-        &examined.withheld,
-        &settings.batch,
-        now,
-    );
+    let list = WaitingList::of(remembered, now, settings.pauses());
+    let (expired, waiting) =
+        list.confirmed(examined.expired, &examined.withheld, &settings.batch, now);
     let mut withheld = Census::default();
     evidence.count(&examined.withheld, &mut withheld);
-    evidence.count(&examined.withheld, &mut sorter.census);
+    let mut census = found.census;
+    if let Some(census) = &mut census {
+        evidence.count(&examined.withheld, census);
+    }
     let sample_dates_nothing = !is_counted
         && expired.is_empty()
         && waiting.is_empty()
@@ -178,57 +175,11 @@ pub async fn plan_by_book(
         expired,
         withheld,
         waiting,
-        census: is_counted.then_some(sorter.census),
+        census,
+        counted_at: found.counted_at,
+        next: found.next,
+        behind: found.behind,
     })
-}
-
-/// Gives every expired file to the sorter; whether it got all the others as well.
-async fn sort_all(
-    connection: &mut Session,
-    lookup: &Lookup<'_>,
-    settings: &Settings,
-    sorter: &mut Sorter<'_>,
-) -> anyhow::Result<bool> {
-    if let Some(files) = lookup.small_table(connection).await? {
-        files.into_iter().for_each(|file| sorter.add(file));
-        return Ok(true);
-    }
-    let has_index = has_lookup_index(connection).await?;
-    let listed = match has_index {
-        true => list_expired(connection, lookup, settings.max_values).await?,
-        false => None,
-    };
-    let Some(candidates) = listed else {
-        let limit = if has_index { settings.count_timeout } else { WITHOUT_INDEX };
-        let complete = read_all(connection, lookup, limit, sorter).await?;
-        anyhow::ensure!(
-            complete,
-            "the table is too large to be read within discovery.count_timeout, and its catalog has \
-             more than discovery.max_values ({}) distinct partition values at the time field's key: \
-             raise either",
-            settings.max_values
-        );
-        return Ok(true);
-    };
-    for texts in candidates.chunk_by(|a, b| a.key_index == b.key_index) {
-        for texts in texts.chunks(lookup.reach.texts_at_once) {
-            let key_index = texts[0].key_index;
-            lookup
-                .with_texts(
-                    connection,
-                    texts,
-                    i64::MIN,
-                    |file| lookup.is_lead(file, key_index),
-                    sorter,
-                )
-                .await?;
-        }
-    }
-    let mut counter = Sorter::once(lookup.judge);
-    let complete = read_all(connection, lookup, settings.count_timeout, &mut counter).await?;
-    sorter.census = counter.census;
-    sorter.is_parquet &= counter.is_parquet;
-    Ok(complete)
 }
 
 /// Every text at the keys of time fields that may belong to an expired tuple, oldest first; `None`
@@ -240,34 +191,12 @@ pub async fn list_expired(
 ) -> sqlx::Result<Option<Vec<Candidate>>> {
     let mut candidates = Vec::new();
     for key_index in lookup.judge.lead_keys() {
-        let listed = lookup.expired_texts(connection, key_index, None, most).await?;
+        let listed = lookup.expired_texts(connection, key_index, most).await?;
         let Some(listed) = listed else { return Ok(None) };
         candidates.extend(listed);
     }
     candidates.sort_unstable();
     Ok(Some(candidates))
-}
-
-/// Reads the table's own files piece by piece; false if that took longer than `limit`.
-async fn read_all(
-    connection: &mut Session,
-    lookup: &Lookup<'_>,
-    limit: Duration,
-    sorter: &mut Sorter<'_>,
-) -> sqlx::Result<bool> {
-    let TableIdentity { catalog_id, table_id, .. } = *lookup.table;
-    let began = Instant::now();
-    let mut after = Some(Place::START);
-    while let Some(place) = after {
-        if began.elapsed() > limit {
-            return Ok(false);
-        }
-        let piece = walk(connection, catalog_id, table_id, place, lookup.reach.piece);
-        let (files, next) = piece.await?;
-        files.into_iter().for_each(|file| sorter.add(file));
-        after = next;
-    }
-    Ok(true)
 }
 
 /// Whether none of the newest live files can be dated, and there are some.

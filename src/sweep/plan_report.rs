@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::census::{Census, Health, SAMPLES, is_undatable};
+use super::find::NextExpiry;
 use super::plan::TablePlan;
 use super::planning::{ClockRefused, Plans};
 use super::report::PartitionReport;
@@ -78,8 +79,19 @@ pub struct TablePlanReport {
     pub uncovered: Option<Vec<KeptReport>>,
     /// Files of no spec, or of one without a time field on the policy's column.
     pub uncovered_files: Option<i64>,
+    /// When what stays was counted, where that was not now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted_at: Option<UtcInstant>,
     /// When the next partition goes, if nothing changes.
     pub next_expiry: Option<UtcInstant>,
+    /// Not before this does the next partition go; where no file was found of what the calendar has next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_expiry_not_before: Option<UtcInstant>,
+    /// Whether all that has expired is in `expired` or `waiting`; null where there is no plan.
+    pub complete: Option<bool>,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub behind: Option<String>,
     /// Whether the policy dates anything.
     pub health: Option<Health>,
     /// Why there is no plan.
@@ -209,7 +221,18 @@ impl TablePlanReport {
             uncovered: census
                 .map(|census| samples(census, |reason| reason == KeptReason::Uncovered)),
             uncovered_files: census.map(|census| census.files(KeptReason::Uncovered)),
-            next_expiry: shown.and_then(|census| census.next_expiry),
+            counted_at: plan.counted_at,
+            next_expiry: match plan.next {
+                Some(NextExpiry::At(at)) => Some(at),
+                Some(NextExpiry::NotBefore(_)) => None,
+                None => shown.and_then(|census| census.next_expiry),
+            },
+            next_expiry_not_before: match plan.next {
+                Some(NextExpiry::NotBefore(at)) => Some(at),
+                _ => None,
+            },
+            complete: Some(plan.behind.is_none()),
+            behind: plan.behind.clone(),
             health: Some(plan.health()),
             ..Self::failed(&plan.table, "")
         }
@@ -238,7 +261,11 @@ impl TablePlanReport {
             newer_rows: None,
             uncovered: None,
             uncovered_files: None,
+            counted_at: None,
             next_expiry: None,
+            next_expiry_not_before: None,
+            complete: None,
+            behind: None,
             health: None,
             error: Some(error.to_owned()),
         }

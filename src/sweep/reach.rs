@@ -1,5 +1,7 @@
 //! How much one step of looking for expired files takes on.
 
+use super::calendar::MOST_VALUES;
+
 /// Sizes of steps; none changes what is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach {
@@ -15,8 +17,8 @@ pub struct Reach {
     pub texts_at_once: usize,
     /// Distinct texts that one statement lists.
     pub texts_listed: i64,
-    /// More texts than this that came to expire since a cursor are a case for a full pass.
-    pub most_expiring: usize,
+    /// A spec with more values than this has calendar rows for days.
+    pub most_rows: usize,
     /// A reading that goes on is remembered each time after so many pieces.
     pub pieces_remembered: usize,
 }
@@ -30,7 +32,7 @@ impl Default for Reach {
             tuples_at_hand: 5_000,
             texts_at_once: 64,
             texts_listed: 5_000,
-            most_expiring: 50_000,
+            most_rows: MOST_VALUES,
             pieces_remembered: 50,
         }
     }

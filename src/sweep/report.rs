@@ -206,8 +206,17 @@ impl Counted {
     }
 }
 
-/// So many refused tuples are told one by one.
+/// So many tuples that wait are told one by one.
 const TOLD: usize = 3;
+
+/// The first of some tuples that wait, in words, and how many more there are.
+pub fn some_of(waiting: &[String]) -> String {
+    let mut words = waiting.iter().take(TOLD).cloned().collect::<Vec<_>>().join("; ");
+    if waiting.len() > TOLD {
+        words.push_str(&format!("; and {} more: see tailrace plan", waiting.len() - TOLD));
+    }
+    words
+}
 
 impl TableReport {
     /// A report without snapshots.
@@ -245,11 +254,7 @@ impl TableReport {
         if tuples.is_empty() || is_graver {
             return;
         }
-        let mut words = tuples.iter().take(TOLD).cloned().collect::<Vec<_>>().join("; ");
-        if tuples.len() > TOLD {
-            words.push_str(&format!("; and {} more: see tailrace plan", tuples.len() - TOLD));
-        }
-        (self.outcome, self.error) = (Outcome::Poisoned, Some(words));
+        (self.outcome, self.error) = (Outcome::Poisoned, Some(some_of(tuples)));
     }
 
     /// The report with the policy that the table was worked on by.

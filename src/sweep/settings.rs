@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use super::context::Kind;
 use super::reach::Reach;
+use super::waiting::Pauses;
 use crate::clock_guard::Reading;
 use crate::config::{Config, CrossCheck, Oversize};
 use crate::drop::Limits;
@@ -11,6 +13,10 @@ use crate::sweep::batch::BatchLimits;
 /// How a pass works.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
+    /// What it is for.
+    pub kind: Kind,
+    /// The longest distance of two regular passes.
+    pub every: Duration,
     /// The time of every decision, in place of the database's.
     #[cfg(feature = "testing")]
     pub as_of: Option<crate::instant::UtcInstant>,
@@ -27,6 +33,10 @@ pub struct Settings {
     pub lock_duty: f64,
     /// How long after a full pass over a table the next one is due.
     pub full_pass_every: Duration,
+    /// Whether full passes of many tables are spread over time.
+    pub spreads_full_passes: bool,
+    /// Whether what waits is left alone until its next look; not by `tailrace sweep`.
+    pub heeds_pauses: bool,
     /// How much one step of looking for files takes on.
     pub reach: Reach,
     /// No commit starts once a pass has run for so long.
@@ -63,9 +73,20 @@ impl Settings {
         None
     }
 
+    /// How long what waits is left alone.
+    pub fn pauses(&self) -> Pauses {
+        Pauses {
+            pass_every: self.every,
+            full_pass_every: self.full_pass_every,
+            are_heeded: self.heeds_pauses,
+        }
+    }
+
     /// The settings that the configuration has.
     pub fn from_config(config: &Config) -> Self {
         Settings {
+            kind: Kind::Regular,
+            every: config.distance_of_passes(),
             #[cfg(feature = "testing")]
             as_of: None,
             #[cfg(feature = "testing")]
@@ -83,6 +104,8 @@ impl Settings {
             },
             lock_duty: config.sweep.lock_duty.get(),
             full_pass_every: config.sweep.full_pass_every.get(),
+            spreads_full_passes: true,
+            heeds_pauses: true,
             reach: Reach::default(),
             max_duration: config.sweep.max_duration.get(),
             removal_queue_ceiling: config

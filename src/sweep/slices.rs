@@ -46,18 +46,20 @@ impl<T> Slices<T> {
     }
 }
 
-/// How far behind its policy a table is.
+/// What a table waits for, in the reverse of the order in which it is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Overdue {
-    /// By so many nanoseconds; negative where the clock went back.
-    By(i128),
-    /// It was never swept to the end under its policy.
-    Ever,
+pub enum Stage {
+    /// A reading of it, or whatever else.
+    Rest,
+    /// Files that came late.
+    Late,
+    /// What has been due for so many nanoseconds.
+    Due(i128),
 }
 
-/// Puts the most overdue first; those that are equally overdue stay in their order.
-pub fn most_overdue_first<T>(tables: &mut [T], overdue: impl Fn(&T) -> Overdue) {
-    tables.sort_by_key(|table| Reverse(overdue(table)));
+/// Puts what is due first, the most overdue before all; those that are equal stay in their order.
+pub fn most_overdue_first<T>(tables: &mut [T], stage: impl Fn(&T) -> Stage) {
+    tables.sort_by_key(|table| Reverse(stage(table)));
 }
 
 #[cfg(test)]
@@ -69,15 +71,15 @@ mod tests {
     #[test]
     fn the_most_overdue_come_first_and_ties_stay() {
         let mut tables = [
-            ("a", Overdue::By(5)),
-            ("b", Overdue::Ever),
-            ("c", Overdue::By(-3)),
-            ("d", Overdue::By(7)),
-            ("e", Overdue::Ever),
-            ("f", Overdue::By(7)),
+            ("a", Stage::Due(5)),
+            ("b", Stage::Rest),
+            ("c", Stage::Late),
+            ("d", Stage::Due(7)),
+            ("e", Stage::Rest),
+            ("f", Stage::Due(7)),
         ];
         most_overdue_first(&mut tables, |table| table.1);
-        assert_eq!(tables.map(|table| table.0), ["b", "e", "d", "f", "a", "c"]);
+        assert_eq!(tables.map(|table| table.0), ["d", "f", "a", "c", "b", "e"]);
     }
 
     /// Works through turns: each wants so many seconds. What each got, turn by turn.

@@ -6,6 +6,7 @@ use super::census::Census;
 use super::plan::ExpiredTuple;
 use crate::catalog::discovery::{Counts, TupleOfSpec};
 use crate::catalog::live_file::LiveFile;
+use crate::instant::UtcInstant;
 use crate::window::{Judge, KeptReason, Verdict};
 
 /// Sorts live files into what goes and what stays.
@@ -22,6 +23,9 @@ pub struct Sorter<'a> {
     pub is_whole: bool,
     /// What stays.
     pub census: Census,
+    /// Of each spec and lead value with files that stay by their values: when the first of them expires;
+    /// `None` where none ever does. Only where somebody wants to know.
+    pub young: Option<HashMap<(i64, String), Option<UtcInstant>>>,
     /// False once a file of another format was met.
     pub is_parquet: bool,
 }
@@ -30,6 +34,11 @@ impl<'a> Sorter<'a> {
     /// A sorter for commits: a file may be given to it twice.
     pub fn for_commits(judge: &'a Judge) -> Self {
         Sorter { seen: Some(HashSet::new()), ..Self::once(judge) }
+    }
+
+    /// A sorter for commits that notes which values have files that stay, too.
+    pub fn for_a_look(judge: &'a Judge) -> Self {
+        Sorter { young: Some(HashMap::new()), ..Self::for_commits(judge) }
     }
 
     /// A sorter to which each file is given once.
@@ -41,6 +50,7 @@ impl<'a> Sorter<'a> {
             seen: None,
             is_whole: true,
             census: Census::default(),
+            young: None,
             is_parquet: true,
         }
     }
@@ -85,9 +95,15 @@ impl<'a> Sorter<'a> {
             }
             // Only a spec with a time field says expired, so there is always a lead then.
             (Verdict::Expired { .. }, None) => {}
-            (Verdict::Kept { reason, leaves_at }, _) => {
+            (Verdict::Kept { reason, leaves_at }, lead) => {
                 let judge = self.judge;
                 let spec_id = file.spec_id;
+                if let (Some(young), Some((spec_id, lead))) = (&mut self.young, lead)
+                    && let Some(Some(text)) = file.tuple.values.get(lead)
+                {
+                    let first = young.entry((spec_id, text.clone())).or_default();
+                    *first = earlier(*first, leaves_at);
+                }
                 self.census.keep(reason, leaves_at, spec_id, file.tuple, |tuple| {
                     let readings = match reason {
                         KeptReason::AmbiguousSpec => judge.readings(spec_id, tuple),
@@ -105,10 +121,23 @@ impl<'a> Sorter<'a> {
         self.seen.iter_mut().for_each(HashSet::clear);
         let mut expired: Vec<_> = std::mem::take(&mut self.expired).into_values().collect();
         expired.iter_mut().for_each(|tuple| tuple.ids.sort_unstable());
-        expired.sort_by(|a, b| {
-            let order = |tuple: &'_ ExpiredTuple| (tuple.range_end, tuple.tuple.spec_id);
-            order(a).cmp(&order(b)).then_with(|| a.tuple.tuple.cmp(&b.tuple.tuple))
-        });
+        in_order(&mut expired);
         expired
+    }
+}
+
+/// Puts tuples in the order in which they go: the oldest first.
+pub fn in_order(expired: &mut [ExpiredTuple]) {
+    expired.sort_by(|a, b| {
+        let order = |tuple: &'_ ExpiredTuple| (tuple.range_end, tuple.tuple.spec_id);
+        order(a).cmp(&order(b)).then_with(|| a.tuple.tuple.cmp(&b.tuple.tuple))
+    });
+}
+
+/// The earlier of two instants, where there is one.
+pub fn earlier(a: Option<UtcInstant>, b: Option<UtcInstant>) -> Option<UtcInstant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
 }

@@ -7,9 +7,9 @@ use super::context::Context;
 use super::enforce::Enforcement;
 use super::lease::LeasedSession;
 use super::lookup::Lookup;
-use super::plan::{TablePlan, plan_table};
+use super::plan::ExpiredTuple;
 use super::report::{Counted, Outcome, PartitionReport, TableReport};
-use crate::catalog::discovery::LOOKUP_INDEX;
+use crate::catalog::discovery::{Counts, LOOKUP_INDEX};
 use crate::catalog::failure::in_words;
 use crate::catalog::shape::spec_book;
 use crate::catalog::tables::TableIdentity;
@@ -27,12 +27,11 @@ pub async fn sweep_table(
 ) -> TableReport {
     match policy.mode {
         Mode::Paused => TableReport::new(table, Outcome::Paused, None),
-        Mode::Observe => observe(session, table, policy, context).await,
-        Mode::Enforce => enforce(session, table, policy, context).await,
+        Mode::Observe | Mode::Enforce => look_after(session, table, policy, context).await,
     }
 }
 
-async fn enforce(
+async fn look_after(
     session: &mut LeasedSession<'_>,
     table: &TableIdentity,
     policy: &Policy,
@@ -52,7 +51,8 @@ async fn enforce(
     let lookup = Lookup { table, judge: &judge, reach: &context.settings.reach };
     let mut enforcement = Enforcement::new(lookup, policy, &book, context);
     let swept = enforcement.sweep(session).await;
-    let mut report = enforcement.into_work().report();
+    let (work, observed) = enforcement.into_work();
+    let mut report = work.report();
     match swept {
         Err(error) => report.fail(unfound(&error)),
         Ok(findings) => {
@@ -66,13 +66,50 @@ async fn enforce(
             }
             report.poisoned(&findings.poisoned);
             report.full = Some(findings.is_full);
-            report.counted = findings.census.as_ref().map(|(census, at)| {
-                Counted::of(census, *at).with(findings.withheld.undatable_files())
-            });
+            report.counted = findings
+                .census
+                .as_ref()
+                .map(|(census, at)| Counted::of(census, *at).with(findings.undatable_waiting));
             if !findings.has_index {
                 tell_missing_index();
             }
         }
+    }
+    match policy.mode {
+        Mode::Observe => as_observed(table, policy, report, &observed, context),
+        Mode::Enforce | Mode::Paused => report,
+    }
+}
+
+/// The report of a table whose policy observes, with what would have gone.
+fn as_observed(
+    table: &TableIdentity,
+    policy: &Policy,
+    mut report: TableReport,
+    observed: &[ExpiredTuple],
+    context: &Context<'_>,
+) -> TableReport {
+    if matches!(report.outcome, Outcome::NothingToDo | Outcome::Poisoned) {
+        (report.outcome, report.error) = (Outcome::Observed, None);
+    }
+    report.full = None;
+    report.would_drop =
+        observed.iter().map(|tuple| PartitionReport::of(tuple, tuple.counts)).collect();
+    if let (Some(oldest), Some(newest)) = (observed.first(), observed.last()) {
+        let TableIdentity { catalog, namespace, table, .. } = table;
+        let mut counts = Counts::default();
+        observed.iter().for_each(|tuple| counts += tuple.counts);
+        tracing::info!(
+            event = events::TABLE_OBSERVED,
+            catalog, namespace, table,
+            tuples = observed.len(),
+            files = counts.files, delete_files = counts.delete_files,
+            records = counts.records, bytes = counts.bytes,
+            oldest = oldest.display,
+            newest = newest.display,
+            cutoff = %context.now.minus(policy.keep.length()),
+            "Would drop these partitions, were the policy enforced"
+        );
     }
     report
 }
@@ -99,46 +136,6 @@ fn dates_nothing(policy: &Policy) -> String {
         "the policy's field {} dates none of the table's live files: see `tailrace plan`",
         policy.field
     )
-}
-
-async fn observe(
-    session: &mut LeasedSession<'_>,
-    table: &TableIdentity,
-    policy: &Policy,
-    context: &Context<'_>,
-) -> TableReport {
-    let (now, settings) = (context.now, context.settings);
-    let plan = match plan_table(session.connection(), table, policy, now, settings).await {
-        Ok(plan) => plan,
-        Err(error) => return TableReport::new(table, Outcome::Failed, Some(unfound(&error))),
-    };
-    if let Some(census) = &plan.census {
-        tell_kept(table, census, now);
-    }
-    if plan.health() == Health::Unhealthy {
-        return TableReport::new(table, Outcome::Unhealthy, Some(dates_nothing(policy)));
-    }
-    observed(&plan)
-}
-
-fn observed(plan: &TablePlan) -> TableReport {
-    let TableIdentity { catalog, namespace, table, .. } = &plan.table;
-    let counts = plan.expired_counts();
-    tracing::info!(
-        event = events::TABLE_OBSERVED,
-        catalog, namespace, table,
-        tuples = plan.expired.len(),
-        files = counts.files, delete_files = counts.delete_files,
-        records = counts.records, bytes = counts.bytes,
-        oldest = plan.expired.first().map(|tuple| tuple.display.as_str()),
-        newest = plan.expired.last().map(|tuple| tuple.display.as_str()),
-        cutoff = %plan.cutoff,
-        "Would drop these partitions, were the policy enforced"
-    );
-    let mut report = TableReport::new(&plan.table, Outcome::Observed, None);
-    report.would_drop =
-        plan.expired.iter().map(|tuple| PartitionReport::of(tuple, tuple.counts)).collect();
-    report
 }
 
 /// One line for each kind of file that stays for another reason than that it is young.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::batch::{Batch, group};
 use super::context::Context;
 use super::lease::LeasedSession;
-use super::report::{Outcome, SnapshotReport, TableReport};
+use super::report::{Outcome, SnapshotReport, TableReport, some_of};
 use super::round::{Ended, Round, RoundEnd, Stays};
 use super::waiting::parts::{PartOf, PartState};
 use crate::backoff::Backoff;
@@ -52,6 +52,8 @@ pub struct Work<'a> {
     snapshots: Vec<SnapshotReport>,
     busy: usize,
     oversize: usize,
+    /// What waits, as this pass leaves it: too large, in words, and whether anything is busy.
+    waits: (Vec<String>, bool),
     /// What ended the work early, with its words.
     stopped_by: Option<(Outcome, Option<String>)>,
     /// Errors of batches; the others went on.
@@ -84,6 +86,7 @@ impl<'a> Work<'a> {
             snapshots: Vec::new(),
             busy: 0,
             oversize: 0,
+            waits: (Vec::new(), false),
             stopped_by: None,
             errors: Vec::new(),
             failures_in_a_row: 0,
@@ -111,6 +114,12 @@ impl<'a> Work<'a> {
         let kept = std::mem::take(&mut self.kept).into_iter().collect();
         let (why, parts) = (std::mem::take(&mut self.why), line.into_parts());
         RoundEnd { kept, why, parts, ended: self.ended }
+    }
+
+    /// Notes what waits when the pass has done with the table: tuples that are too large, in words, and
+    /// whether any is busy. It is told as long as it is so, also by a pass that left them alone.
+    pub fn still_waits(&mut self, oversize: Vec<String>, is_busy: bool) {
+        self.waits = (oversize, is_busy);
     }
 
     /// Whether a commit of the table went through in this pass.
@@ -280,11 +289,13 @@ impl<'a> Work<'a> {
         if is_at_its_end && !self.went_through() {
             self.errors.extend(std::mem::take(&mut self.unfit).of_table());
         }
+        let (oversize, is_busy) = self.waits;
         let (outcome, error) = match self.stopped_by {
             _ if self.oversize < self.errors.len() => (Outcome::Failed, None),
             Some((outcome, error)) => (outcome, error),
             None if self.oversize > 0 => (Outcome::Oversize, None),
-            None if self.busy > 0 => (Outcome::Busy, None),
+            None if !oversize.is_empty() => (Outcome::Oversize, Some(some_of(&oversize))),
+            None if self.busy > 0 || is_busy => (Outcome::Busy, None),
             // What was planned may have gone by other hands meanwhile.
             None if self.snapshots.is_empty() => (Outcome::NothingToDo, None),
             None => (Outcome::Dropped, None),

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 use crate::catalog::failure::{Failure, said};
-use crate::catalog::restore::restored;
 use crate::catalog::session::Session;
 use crate::catalog::traces::unindexed::{
     ROWS, ROWS_OF_PASS, has_ended_index, left, passed_by_table,
@@ -17,31 +16,37 @@ use crate::catalog::traces::{
 use crate::events;
 use crate::instant::UtcInstant;
 
-/// Notes, in every catalog, how far its drops have come by `now`. Only reads the catalog; locks
+/// Notes, in every catalog, how far its drops have come by `now`. Only reads the catalogs; locks
 /// nothing but rows of our history, and looks at a bounded number of drops of each catalog, the
 /// oldest first, each by index. Two daemons may do it at once: what is noted is noted once. Nothing is
-/// noted of the catalogs `but`, nor of one that was restored: first the pass that has its lease settles
-/// that. What is noted while it is being restored bears a time after the restore, and is taken back then.
+/// noted of the catalogs `but`, those that were restored among them: first the pass that has the lease
+/// settles that. What is noted while one is being restored bears a time after the restore, and is taken back
+/// then.
+///
+/// All catalogs are looked at together. Where that fails, each is by itself, so that one with which something
+/// is the matter keeps no other from it.
 ///
 /// # Errors
-/// As the driver reports them, where that is no matter of one catalog, which keeps no other from being
-/// looked at; what was noted of other catalogs by then stays.
+/// As the driver reports them, where that is no matter of one catalog; what was noted of other catalogs by
+/// then stays.
 pub async fn advance(
     connection: &mut Session,
     now: UtcInstant,
     but: &BTreeSet<i64>,
 ) -> sqlx::Result<()> {
     let has_index = has_ended_index(connection).await?;
-    for catalog in open_catalogs(connection).await? {
-        if but.contains(&catalog.catalog_id) {
-            continue;
-        }
-        let noted = async {
-            let mut transaction = noting(&mut *connection).await?;
-            advance_catalog(&mut transaction, &catalog, has_index, now).await?;
-            transaction.commit().await
-        };
-        match noted.await {
+    let mut open = open_catalogs(connection).await?;
+    open.retain(|catalog| !but.contains(&catalog.catalog_id));
+    if open.is_empty() {
+        return Ok(());
+    }
+    match noted(connection, &open, has_index, now).await {
+        Ok(()) => return Ok(()),
+        Err(error) if Failure::of(&error) == Failure::ConnectionLost => return Err(error),
+        Err(error) => tracing::debug!(%error, "drops of all catalogs were not looked at together"),
+    }
+    for catalog in &open {
+        match noted(connection, std::slice::from_ref(catalog), has_index, now).await {
             Ok(()) => {}
             Err(error) if Failure::of(&error) == Failure::ConnectionLost => return Err(error),
             Err(error) => tracing::warn!(
@@ -55,37 +60,38 @@ pub async fn advance(
     Ok(())
 }
 
-async fn advance_catalog(
+/// Notes it of these catalogs, or of none of them.
+async fn noted(
     connection: &mut Session,
-    catalog: &OpenCatalog,
+    catalogs: &[OpenCatalog],
     has_index: bool,
     now: UtcInstant,
 ) -> sqlx::Result<()> {
-    let catalog_id = catalog.catalog_id;
-    if restored(connection, catalog_id).await?.is_some() {
-        return Ok(());
-    }
-    note_names(connection, catalog_id).await?;
-    let (passed, purged) = match has_index {
+    let mut transaction = noting(connection).await?;
+    note_names(&mut transaction, catalogs).await?;
+    let purged = match has_index {
         true => {
-            let passed = passed(connection, catalog).await?;
-            let ids: Vec<i64> = passed.iter().map(|drop| drop.snapshot_id).collect();
-            let purged = without_rows(connection, catalog_id, &ids).await?;
-            (passed, purged)
+            let passed = passed(&mut transaction, catalogs).await?;
+            without_rows(&mut transaction, &passed).await?
         }
         false => {
-            let passed = passed_by_table(connection, catalog).await?;
-            let purged = without_rows_unindexed(connection, catalog_id, &passed).await?;
-            (passed, purged)
+            let mut purged = Vec::new();
+            for catalog in catalogs {
+                let passed = passed_by_table(&mut transaction, catalog).await?;
+                let without =
+                    without_rows_unindexed(&mut transaction, catalog.catalog_id, &passed).await?;
+                let without: BTreeSet<i64> = without.into_iter().collect();
+                let is_purged = |drop: &&Passed| without.contains(&drop.snapshot_id);
+                purged.extend(passed.iter().filter(is_purged).map(|drop| drop.drop_id));
+            }
+            purged
         }
     };
-    let purged: BTreeSet<i64> = purged.into_iter().collect();
-    let is_purged = |drop: &&Passed| purged.contains(&drop.snapshot_id);
-    let purged: Vec<Uuid> = passed.iter().filter(is_purged).map(|drop| drop.drop_id).collect();
     if !purged.is_empty() {
-        note_purged(connection, catalog_id, &purged, now).await?;
+        note_purged(&mut transaction, &purged, now).await?;
     }
-    note_gone(connection, catalog_id, now).await
+    note_gone(&mut transaction, catalogs, now).await?;
+    transaction.commit().await
 }
 
 /// As [`without_rows`], table by table, up to a number of rows in all. What a table is too large for

@@ -9,7 +9,7 @@ use crate::catalog::shape::spec_book;
 use crate::catalog::walk::{Place, live_since, walk};
 use crate::policy::Policy;
 use crate::sweep::census::{Census, is_undatable};
-use crate::sweep::cursor::store;
+use crate::sweep::memory::store;
 use crate::sweep::sorter::Sorter;
 use crate::window::{Judge, KeptReason, Retention};
 
@@ -26,7 +26,8 @@ pub async fn check(
             continue;
         }
         let identity = &table.live.identity;
-        let remembered = store::census(probe.turn().await?, identity, policy.revision).await?;
+        let remembered =
+            store::census(probe.turn().await?, identity, policy.source_field_id).await?;
         let name = scene.name(identity.table_id);
         let census = match remembered {
             Some((census, at)) => {

@@ -9,8 +9,7 @@ use super::report::Sample;
 use crate::catalog::discovery::TupleOfSpec;
 use crate::catalog::files::{Search, count_files};
 use crate::instant::UtcInstant;
-use crate::sweep::cursor::store;
-use crate::sweep::waiting::{WaitReason, Waiting};
+use crate::sweep::waiting::{WaitReason, Waiting, store};
 
 /// So many tuples are looked up at once.
 const PIECE: usize = 100;
@@ -35,11 +34,12 @@ pub async fn noted(
     table: &Governed,
 ) -> Result<Noted, Stop> {
     let Some(policy) = table.enforced() else { return Ok(Noted::default()) };
-    let remembered = store::waiting(probe.turn().await?, &table.live.identity).await?;
-    let mut noted = remembered.unwrap_or_default();
+    let mut noted = store::load(probe.turn().await?, &table.live.identity).await?;
     let (now, grace, keep) = (scene.now, scene.settings.grace, policy.keep.length());
-    let counts =
-        |waiting: &Waiting| waiting.is_current(now, grace) && waiting.has_expired(keep, now);
+    let pauses = scene.settings.sweep.pauses();
+    let counts = |waiting: &Waiting| {
+        waiting.is_current(now, grace, &pauses) && waiting.has_expired(keep, now)
+    };
     // The last one is the one before those that are only counted, and is kept up as they are.
     let last = noted.tuples.last().filter(|last| counts(last));
     let more_from = last.map(|last| match last.reason {

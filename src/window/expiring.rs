@@ -1,10 +1,4 @@
-//! Which texts can have come to expire between two cutoffs. Pure.
-//!
-//! A text that is expired now and was not at an earlier cutoff has a reading, by its own transform
-//! or by another one of its place, whose range ended in between: nothing else turns a "no" into a
-//! "yes" (a reading that starts after `now` only ever turns a "yes" into a "no"). So the ordinals
-//! whose ranges end in between are all that has to be looked up, and they can be counted out; only
-//! identity texts of timestamps cannot, but they lie between two texts.
+//! Which texts may belong to an expired tuple, and how the texts are written whose ranges end at a time. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,48 +21,6 @@ pub struct Expiring {
 const NINETEEN_DIGITS: std::ops::Range<i128> = 1_000_000_000_000_000_000..9_000_000_000_000_000_000;
 
 impl Judge {
-    /// The texts that can have come to expire after the cutoff `since`, at this judge's; `None` if
-    /// they are more than `most` or cannot be told.
-    pub fn expiring(&self, since: UtcInstant, most: usize) -> Option<Expiring> {
-        let through = self.retention.cutoff();
-        let mut expiring = Expiring::default();
-        let mut counted = 0;
-        for spec in self.specs.values() {
-            for field in &spec.time_fields {
-                let key_index = *spec.keys.get(field.position)?;
-                for transform in field.own.iter().chain(&field.others) {
-                    match transform {
-                        TimeTransform::Identity(
-                            TimeType::Timestamp | TimeType::TimestampTz | TimeType::TimestampNs,
-                        ) => {
-                            let between = texts_between(*transform, since, through)?;
-                            expiring.between.entry(key_index).or_default().insert(between);
-                        }
-                        _ => {
-                            let mut at = since;
-                            loop {
-                                let range = range_at(*transform, at)?;
-                                if range.end > through {
-                                    break;
-                                }
-                                counted += 1;
-                                if counted > most {
-                                    return None;
-                                }
-                                if field.may_be_expired(&range.text, &self.retention) {
-                                    let texts = expiring.texts.entry(key_index).or_default();
-                                    texts.insert(range.text);
-                                }
-                                at = range.end;
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        Some(expiring)
-    }
-
     /// Whether a text at a key may belong to an expired tuple; if so, when its own range ended.
     pub fn expiry_of_text(&self, key_index: i32, text: &str) -> Option<UtcInstant> {
         self.specs
@@ -91,26 +43,22 @@ impl TimeField {
         let readings = self.read(Some(text)).ok()?;
         readings.expired_at(retention.keep, retention.now).then_some(readings.own.end)
     }
-
-    fn may_be_expired(&self, text: &str, retention: &Retention) -> bool {
-        self.expired_end(text, retention).is_some()
-    }
 }
 
-struct TextRange {
-    text: String,
-    end: UtcInstant,
+pub(super) struct TextRange {
+    pub(super) text: String,
+    pub(super) end: UtcInstant,
 }
 
 /// The range of an ordinal or date that holds an instant: the first one that ends after it.
-fn range_at(transform: TimeTransform, at: UtcInstant) -> Option<TextRange> {
+pub(super) fn range_at(transform: TimeTransform, at: UtcInstant) -> Option<TextRange> {
     let text = transform.encode(at);
     let end = transform.decode(Some(&text)).ok()?.end;
     Some(TextRange { text, end })
 }
 
 /// The texts between which the instants in `(since, through]` are written.
-fn texts_between(
+pub(super) fn texts_between(
     transform: TimeTransform,
     since: UtcInstant,
     through: UtcInstant,

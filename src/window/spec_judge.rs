@@ -13,7 +13,7 @@ use crate::transform::{TimeRange, TimeTransform, Undatable};
 /// Another reading of a value is put aside only if its range starts later than this after `now`:
 /// nobody writes rows of a time so far ahead, and a stale writer may well date rows some months
 /// ahead.
-const FAR_AHEAD: Duration = Duration::from_secs(366 * 86_400);
+pub(super) const FAR_AHEAD: Duration = Duration::from_secs(366 * 86_400);
 
 /// The rules of one spec under one policy.
 ///
@@ -132,6 +132,14 @@ impl SpecJudge {
         Verdict::Kept { reason, leaves_at: Some(leaves_at(&all, keep, now)) }
     }
 
+    /// Whether a value of it may be doubtful.
+    pub(super) fn may_doubt(&self) -> bool {
+        let has_earlier = |field: &TimeField| !field.earlier.is_empty();
+        let is_doubtful =
+            !self.unknown_before.is_none() || self.time_fields.iter().any(has_earlier);
+        is_doubtful && !self.is_trusted && !self.time_fields.is_empty()
+    }
+
     /// What else the values of the time fields may be.
     fn doubt(&self, values: &[Option<String>]) -> Doubt {
         if self.is_trusted {
@@ -207,7 +215,7 @@ fn earlier(book: &SpecBook, spec_id: i64, arity: usize, field: &SpecField) -> Ve
 #[derive(Debug)]
 pub(super) struct Readings {
     pub(super) own: TimeRange,
-    others: Vec<TimeRange>,
+    pub(super) others: Vec<TimeRange>,
 }
 
 impl TimeField {

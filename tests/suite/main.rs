@@ -1,9 +1,9 @@
 //! The integration tests, in one binary, on one private Postgres server.
 
 mod benchmark;
+mod calendar;
 mod cli;
 mod clock_guard;
-mod cursor;
 mod debt;
 mod demo;
 mod doctor;
@@ -33,7 +33,9 @@ mod soak;
 mod standins;
 mod support;
 mod trace;
+mod triage;
 mod verify;
 mod versions;
 mod waiting;
+mod wakes;
 mod window_sql;

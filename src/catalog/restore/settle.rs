@@ -6,9 +6,11 @@
 //!   what was noted of their rows and objects since is taken back: rows may be there again, and ids of
 //!   the removal queue are given out again.
 //! - `noted_head`: facts that do not agree go; the ones that agree stay.
-//! - `sweep_state`, `sweep_cursor`: file ids, snapshots, and what is kept because of them. All rows of
-//!   the catalog go, for they only save time: the pass that follows looks at everything, and so finds
-//!   again what undone drops had ended.
+//! - `table_state`: watermarks go back to what is agreed, readings and counts are forgotten, and each table
+//!   owes a full pass at once.
+//! - `calendar`: stays, for it only says where to look; and the values of undone drops are put in again.
+//! - `waiting`: stays. Each look confirms it or forgets it.
+//! - `catalog_state`: all of it goes, for it knows snapshots and schema versions, which are given out again.
 //! - `spec_copy`: see `forget_specs` in `specs`.
 //! - `window_rule`: kept by `schema_version`, which is given out again. All rows of the catalog go.
 //! - `clock_memory.trusted_head`: see [`lower_trusted_head`]. The rest is of clocks, not of catalogs.
@@ -104,7 +106,8 @@ pub async fn settle(
     let mut transaction = connection.begin().await?;
     let undone = note_undone(&mut transaction, since, now).await?;
     forget_ends(&mut transaction, since).await?;
-    forget_sweeps(&mut transaction, catalog_id).await?;
+    forget_sweeps(&mut transaction, since).await?;
+    recall_values(&mut transaction, catalog_id, now).await?;
     let tables = forget_specs(&mut transaction, since).await?;
     revoke_marks_since(&mut transaction, since, &tables, now, window).await?;
     let untrusted = withdraw_trust(&mut transaction, since, &tables).await?;
@@ -156,16 +159,25 @@ async fn forget_ends(connection: &mut Session, since: Since) -> sqlx::Result<()>
     Ok(())
 }
 
-async fn forget_sweeps(connection: &mut Session, catalog_id: i64) -> sqlx::Result<()> {
+/// Takes the watermarks back, and has each table read anew. What ids of files were given out since is not known
+/// of what is agreed: late are all files that began after it, whatever their ids.
+async fn forget_sweeps(connection: &mut Session, since: Since) -> sqlx::Result<()> {
     sqlx::query!(
-        r#"with cursors as (
-             delete from tailrace.sweep_cursor where catalog_id = $1
-           ),
-           rules as (
+        r#"with rules as (
              delete from tailrace.window_rule where catalog_id = $1
+           ),
+           noted as (
+             delete from tailrace.catalog_state where catalog_id = $1
            )
-           delete from tailrace.sweep_state where catalog_id = $1"#,
-        catalog_id
+           update tailrace.table_state
+           set through_snapshot = least(through_snapshot, $2), files_below = 0,
+               owes_full_pass = true, reading = null, census = null, census_at = null,
+               looked_through = null, policy_revision = null, schema_version = null, shape = null,
+               outcome = null, error = null, undatable_files = null, uncovered_files = null,
+               unlooked = 0, quiet_until = null
+           where catalog_id = $1"#,
+        since.catalog_id,
+        since.snapshot_id
     )
     .execute(connection)
     .await?;
@@ -235,6 +247,39 @@ async fn withdraw_trust(
     )
     .fetch_all(connection)
     .await
+}
+
+/// Puts the values of the drops that were just noted as undone into the calendar again, as due: their files may be
+/// back. Each value of a tuple is put in, for the history does not tell by which the files are found; those that
+/// are no lead values of their specs leave with the look that finds nothing.
+async fn recall_values(
+    connection: &mut Session,
+    catalog_id: i64,
+    now: UtcInstant,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"insert into tailrace.calendar as c (catalog_id, table_uuid, spec_id, is_day, value,
+               range_end, last_end, span_seconds)
+           select distinct $1::bigint, h.table_uuid, p.spec_id, false, v.value,
+                  '0001-01-01 00:00:00+00'::timestamptz, '0001-01-01 00:00:00+00'::timestamptz,
+                  0::bigint
+           from tailrace.drop_history h
+           cross join lateral pg_catalog.jsonb_to_recordset(h.partitions)
+                                as p (spec_id bigint, tuple jsonb)
+           cross join lateral pg_catalog.jsonb_array_elements(p.tuple) as pair (element)
+           cross join lateral (select pair.element ->> 1::int as value) as v
+           join tailrace.table_state s
+             on s.catalog_id = $1 and s.table_uuid = h.table_uuid
+           where h.catalog_id = $1 and h.undone_seen_at = $2 and v.value is not null
+             and pg_catalog.length(v.value) < 100::int
+           on conflict (catalog_id, table_uuid, spec_id, is_day, value) do update
+           set last_end = excluded.last_end, next_look = null"#,
+        catalog_id,
+        now.to_chrono()
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 async fn forget_heads(connection: &mut Session, since: Since) -> sqlx::Result<()> {

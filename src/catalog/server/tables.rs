@@ -42,8 +42,8 @@ pub(super) const TABLES: [Table; 21] = [
     ),
     table(
         "hog_column",
-        "catalog_id table_id field_id end_snapshot name col_type parent_field_id",
-        "begin_snapshot type_params nullable ordinal comment",
+        "catalog_id table_id field_id begin_snapshot end_snapshot name col_type parent_field_id",
+        "type_params nullable ordinal comment",
     ),
     table("hog_table_stats", "", "catalog_id table_id record_count file_size_bytes next_row_id"),
     table(

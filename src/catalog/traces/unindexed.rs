@@ -52,7 +52,7 @@ pub async fn passed_by_table(
                      order by h.table_uuid limit 1)
              from tables t where t.table_uuid is not null
            )
-           select d.drop_id, d.snapshot_id, d.table_id from tables t
+           select d.drop_id, $1::bigint as "catalog_id!", d.snapshot_id, d.table_id from tables t
            cross join lateral (
              select drop_id, snapshot_id, table_id from tailrace.drop_history
              where catalog_id = $1 and table_uuid = t.table_uuid and snapshot_id <= $2

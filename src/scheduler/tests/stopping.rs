@@ -15,12 +15,12 @@ async fn stopping_waits_for_the_pass_in_flight_and_starts_no_other() {
 async fn the_pass_sees_that_it_is_to_stop() {
     let mut bench = bench(every(10));
     let note = bench.note();
-    let pass = move |stop: CancellationToken| {
+    let pass = move |_, stop: CancellationToken| {
         let note = note.clone();
         async move {
             stop.cancelled().await;
             note("saw");
-            PassEnd::Done
+            PassEnd::Done { wake_in: None }
         }
     };
     assert_eq!(bench.run(5, pass).await, Stopped::Cleanly);
@@ -42,7 +42,7 @@ async fn stopping_while_it_rests_takes_no_time() {
     for pass_end in [done as fn() -> PassEnd, away] {
         let mut bench = bench(every(600));
         let note = bench.note();
-        let pass = move |_| {
+        let pass = move |_, _| {
             note("begin");
             async move { pass_end() }
         };

@@ -1,81 +1,102 @@
-//! Files that came since the last pass, in partitions that had expired by then: appends of old
-//! rows, and outputs of compaction.
+//! Files that came since the last pass: their values are put into the calendar, and those that have expired
+//! are looked up at once. Appends of old rows, and outputs of compaction.
+
+use std::collections::BTreeMap;
 
 use super::{Enforcement, Reached};
-use std::collections::BTreeSet;
-
-use crate::catalog::live_file::LiveFile;
-use crate::catalog::tables::Marks;
-use crate::instant::UtcInstant;
+use crate::catalog::late::{LateFiles, LateValue, Lead, late_values};
+use crate::sweep::calendar::{Row, RowKey, row_of, store};
 use crate::sweep::lease::LeasedSession;
-use crate::sweep::lookup::Candidate;
-use crate::sweep::sorter::Sorter;
+use crate::sweep::plan::NOT_PARQUET;
 
-/// 1900-01-01. Where late files are looked up by every text that can have expired, those of older
-/// partitions wait for the next full pass.
-const OLDEST: UtcInstant = UtcInstant::from_days(-25_567);
-
-/// How many ids can be read in the time in which one text is looked up.
-const IDS_PER_TEXT: i64 = 3;
+/// So many values that have expired are at hand before they are looked up.
+const DUE_AT_HAND: usize = 500;
 
 impl Enforcement<'_> {
-    /// Gives the late files to the sorter, and tells up to where they were seen. Those of
-    /// `candidates` are left out: they are found with the other files of their tuples.
+    /// Reads the late files, to the end or until the time is over. The watermark moves with what is in the
+    /// calendar, and never before it.
     ///
-    /// Three ways, the shortest first. The table's own live files that began since, by
-    /// hog_data_file_live, cost nothing where none came. Are they too many for one statement, there
-    /// is the lookup index, which takes as long as there are texts that can have expired, however
-    /// many files came; or the primary key, which takes as long as ids were given out since, the
-    /// neighbours' among them: whichever is less.
+    /// A value that has expired is looked up whatever its row says: a pause is of tuples that wait, and another
+    /// one may have come.
     pub(super) async fn late(
         &mut self,
         session: &mut LeasedSession<'_>,
-        since: Marks,
-        candidates: &BTreeSet<(i32, String)>,
-        sorter: &mut Sorter<'_>,
-    ) -> anyhow::Result<(Reached, Marks)> {
-        let lookup = self.lookup;
-        let is_late_alone = |file: &LiveFile| !lookup.is_found_by(file, candidates);
-        if let Some(files) = lookup.late(session.connection(), since).await? {
-            files.into_iter().filter(is_late_alone).for_each(|file| sorter.add(file));
-            return Ok((Reached::All, self.marks));
-        }
-        // From here on some of a tuple's files may be dealt with before others are met.
-        sorter.is_whole = false;
-        if let Some(texts) = self.fewer_texts_than_ids(since) {
-            let late = |_, file: &_| is_late_alone(file);
-            let reached = self.look_up(session, &texts, since.files_below, late, sorter).await?;
-            let marks = if reached.is_all() { self.marks } else { since };
-            return Ok((reached, marks));
-        }
-        let mut from = since.files_below;
-        while from < self.marks.files_below {
-            let before = from.saturating_add(lookup.reach.piece).min(self.marks.files_below);
-            let files = lookup.in_ids(session.connection(), from, before).await?;
-            files.into_iter().filter(is_late_alone).for_each(|file| sorter.add(file));
-            from = before;
-            self.has_begun = true;
-            let is_over = self.is_over();
-            let is_time = is_over || self.is_hand_full(sorter);
-            let is_cut_short = is_time && !self.drop_found(session, sorter).await?.is_all();
-            if is_cut_short || is_over {
+    ) -> anyhow::Result<Reached> {
+        let table = self.lookup.table;
+        let leads: Vec<Lead> = self
+            .lookup
+            .judge
+            .leads()
+            .map(|(spec_id, key_index)| Lead { spec_id, key_index })
+            .collect();
+        let of = LateFiles {
+            catalog_id: table.catalog_id,
+            table_id: table.table_id,
+            leads: &leads,
+            marks: self.marks,
+        };
+        let (mut due, mut files, mut block) = (BTreeMap::new(), 0_i64, None);
+        let mut has_read = false;
+        while self.memory.watermark != self.marks {
+            // One statement is asked whatever the time: most often it tells that there is none.
+            if has_read && self.is_over() {
                 self.work.cut_short();
-                // The snapshot stays behind: what began after it is looked at again.
-                let marks = Marks { files_below: from, ..since };
-                return Ok((Reached::Until(None), marks));
+                return Ok(Reached::Until);
+            }
+            has_read = true;
+            let watermark = self.memory.watermark;
+            let piece = late_values(session.connection(), &of, watermark, block).await?;
+            anyhow::ensure!(piece.values.iter().all(|value| value.is_parquet), NOT_PARQUET);
+            files += piece.values.iter().map(|value| value.files).sum::<i64>();
+            self.has_begun |= !piece.values.is_empty();
+            let rows = self.sorted(piece.values, &mut due);
+            self.put(session, rows).await?;
+            if self.is_ours(session) {
+                let keys: Vec<RowKey> = due.keys().cloned().collect();
+                store::end_pauses(session.connection(), table, &keys).await?;
+            }
+            self.memory.watermark = piece.watermark;
+            block = piece.block;
+            if files > self.lookup.reach.small_table && self.memory.is_outgrown_by(files) {
+                // The reading that follows meets them all.
+                self.memory.watermark = self.marks;
+                self.memory.reading = None;
+                self.memory.owes_full_pass = true;
+            }
+            self.remember(session).await?;
+            let is_time = due.len() >= DUE_AT_HAND || self.memory.watermark == self.marks;
+            if is_time && !self.look_up_rows(session, std::mem::take(&mut due)).await?.is_all() {
+                return Ok(Reached::Until);
             }
         }
-        Ok((Reached::All, self.marks))
+        Ok(Reached::All)
     }
 
-    fn fewer_texts_than_ids(&self, since: Marks) -> Option<Vec<Candidate>> {
-        let ids = self.marks.files_below - since.files_below;
-        let most = usize::try_from(ids / IDS_PER_TEXT).unwrap_or(0);
-        let most = most.min(self.lookup.reach.most_expiring);
-        if !self.has_index {
-            return None;
+    /// The rows of late values; those that have expired are noted as due.
+    fn sorted(&mut self, values: Vec<LateValue>, due: &mut BTreeMap<RowKey, Row>) -> Vec<Row> {
+        let mut rows = Vec::with_capacity(values.len());
+        for LateValue { spec_id, value, .. } in values {
+            let Some(spec_id) = spec_id else { continue };
+            self.note_spec(spec_id);
+            let row = row_of(self.lookup.judge, &self.memory.days, spec_id, value.as_deref());
+            let Some(Ok(row)) = row else { continue };
+            if row.last_end <= self.cutoff {
+                due.insert(row.key.clone(), row.clone());
+            }
+            rows.push(row);
         }
-        let expiring = self.lookup.judge.expiring(OLDEST, most)?;
-        expiring.between.is_empty().then(|| self.lookup.candidates(expiring.texts))
+        rows
+    }
+
+    /// Looks up the values of rows, where they can be.
+    async fn look_up_rows(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+        rows: BTreeMap<RowKey, Row>,
+    ) -> anyhow::Result<Reached> {
+        if !self.has_index {
+            return Ok(Reached::All);
+        }
+        self.look_up_due(session, rows.into_values().collect()).await
     }
 }

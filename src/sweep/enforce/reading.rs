@@ -1,5 +1,5 @@
 //! The long part of a full pass: all of the table's files, piece by piece, over as many passes as
-//! it takes.
+//! it takes. Also how what is due is found without the lookup index.
 
 use std::collections::BTreeSet;
 
@@ -8,29 +8,77 @@ use crate::catalog::discovery::TupleOfSpec;
 use crate::catalog::live_file::LiveFile;
 use crate::catalog::tables::TableIdentity;
 use crate::catalog::walk::{Place, walk};
+use crate::instant::UtcInstant;
+use crate::sweep::ask::Ask;
+use crate::sweep::calendar::store;
 use crate::sweep::census::Census;
-use crate::sweep::cursor::{Claim, Reading, Stayed};
 use crate::sweep::lease::LeasedSession;
 use crate::sweep::lookup::Candidate;
-use crate::sweep::plan::NOT_PARQUET;
+use crate::sweep::memory::Reading;
+use crate::sweep::plan::{NOT_PARQUET, list_expired};
 use crate::sweep::sorter::Sorter;
 use crate::window::Verdict;
 
 impl Enforcement<'_> {
-    /// Begins a reading where none of this kind is under way.
-    pub(super) fn begin_reading(&mut self, is_listing: bool) {
-        let under_way = self.memory.reading.as_ref();
-        if under_way.is_none_or(|reading| reading.is_listing != is_listing) {
-            self.memory.reading = Some(Reading {
-                after: Place::START,
-                marks: self.marks,
-                cutoff: self.cutoff,
-                began_at: Some(self.context.now),
-                is_listing,
-                census: Census::default(),
-                stayed: Stayed::default(),
-            });
+    /// Begins a full pass over a large table.
+    pub(super) fn begin_full(&mut self) {
+        self.memory.owes_full_pass = false;
+        self.memory.reading = Some(Reading {
+            after: Place::START,
+            began_at: self.context.now,
+            is_listing: !self.has_index,
+            list_from: self.has_index.then_some(UtcInstant::EARLIEST),
+            is_full: true,
+            census: Census::default(),
+        });
+    }
+
+    /// Begins a reading that finds what is due, where none is under way. It takes over what is due by now:
+    /// the rows go, and those of values of which something is left are put in again, by this reading or, where
+    /// files land behind it, as late.
+    pub(super) async fn begin_finding(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+    ) -> anyhow::Result<()> {
+        if self.memory.reading.is_some() || !self.is_ours(session) {
+            return Ok(());
         }
+        self.memory.reading = Some(Reading {
+            after: Place::START,
+            began_at: self.context.now,
+            is_listing: true,
+            list_from: None,
+            is_full: false,
+            census: Census::default(),
+        });
+        self.remember(session).await?;
+        store::remove_due(session.connection(), self.lookup.table, self.cutoff).await?;
+        Ok(())
+    }
+
+    /// The first part of a full pass: all values of the catalog that have expired are looked up, so far as they
+    /// were not by an earlier pass. Where they are too many to be listed, the reading finds them.
+    pub(super) async fn list(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+    ) -> anyhow::Result<Reached> {
+        let Some(from) = self.list_from() else { return Ok(Reached::All) };
+        let most = self.context.settings.max_values;
+        let listed = list_expired(session.connection(), &self.lookup, most).await?;
+        let is_listing = listed.is_none();
+        let mut candidates = listed.unwrap_or_default();
+        // What stayed was looked up by this pass.
+        candidates.retain(|Candidate { end, key_index, text }| {
+            *end >= from && !self.stayed.contains(&(*key_index, text.clone()))
+        });
+        let reached = self.look_up(session, &Ask { candidates, rows: Vec::new() }).await?;
+        let list_from = self.unlooked_from.take();
+        self.has_seen_all = from == UtcInstant::EARLIEST && list_from.is_none() && !is_listing;
+        if let Some(reading) = &mut self.memory.reading {
+            (reading.list_from, reading.is_listing) = (list_from, is_listing);
+        }
+        self.remember(session).await?;
+        Ok(reached)
     }
 
     /// Goes on with the reading, to its end or until the time is over. The expired files that it
@@ -40,8 +88,11 @@ impl Enforcement<'_> {
     /// pieces after it are read again.
     pub(super) async fn read_on(&mut self, session: &mut LeasedSession<'_>) -> anyhow::Result<()> {
         let Some(reading) = self.memory.reading.clone() else { return Ok(()) };
-        self.stayed.merge(&reading.stayed);
-        let mut sorter = Sorter::for_commits(self.lookup.judge);
+        let mut sorter = match self.has_index {
+            true => Sorter::for_commits(self.lookup.judge),
+            // What stays of values that are due is told by the files.
+            false => Sorter::for_a_look(self.lookup.judge),
+        };
         sorter.is_whole = self.has_index;
         sorter.census = reading.census.clone();
         let mut met: BTreeSet<Candidate> = BTreeSet::new();
@@ -52,16 +103,16 @@ impl Enforcement<'_> {
             pieces += 1;
             let is_time = pieces >= self.lookup.reach.pieces_remembered;
             if next.is_none() || is_time || self.is_time_to_drop(&met, &sorter) {
-                if !self.drop_met(session, &mut met, &mut sorter).await?.is_all() {
+                let reached = self.drop_met(session, &mut met, &mut sorter).await?;
+                self.settle_reading(session, &mut sorter).await?;
+                if !reached.is_all() {
                     return Ok(());
                 }
                 let Some(next) = next else { break };
                 pieces = 0;
                 let census = sorter.census.clone();
-                let stayed = self.stayed.clone();
-                self.memory.reading =
-                    Some(Reading { after: next, census, stayed, ..reading.clone() });
-                self.save(session).await?;
+                self.memory.reading = Some(Reading { after: next, census, ..reading.clone() });
+                self.remember(session).await?;
             }
             match next {
                 Some(next) => after = next,
@@ -69,6 +120,7 @@ impl Enforcement<'_> {
             }
             self.has_begun = true;
             if self.is_over() {
+                self.settle_reading(session, &mut sorter).await?;
                 if reading.is_listing {
                     self.work.cut_short();
                 }
@@ -76,21 +128,19 @@ impl Enforcement<'_> {
             }
         }
         self.memory.reading = None;
-        self.memory.census = Some((sorter.census, self.context.now));
-        self.memory.full_pass_at = Some(self.context.now);
+        if reading.is_full {
+            self.memory.census = Some((sorter.census, self.context.now));
+            self.memory.full_pass_at = Some(self.context.now);
+        }
         if reading.is_listing {
             self.forget_unread(reading.began_at);
-        }
-        if reading.is_listing && self.claim.is_none() {
-            let Reading { marks, cutoff, .. } = reading;
-            self.claim = Some(Claim { marks, cutoff, unseen_from: None });
         }
         Ok(())
     }
 
-    /// Reads one piece: what stays is counted, what has expired is noted.
+    /// Reads one piece: what stays is counted and put into the calendar, what has expired is noted.
     async fn read_piece(
-        &self,
+        &mut self,
         session: &mut LeasedSession<'_>,
         after: Place,
         met: &mut BTreeSet<Candidate>,
@@ -100,12 +150,16 @@ impl Enforcement<'_> {
         let piece =
             walk(session.connection(), catalog_id, table_id, after, self.lookup.reach.piece);
         let (files, next) = piece.await?;
+        let mut seen = BTreeSet::new();
         for file in files {
+            if let Some(spec_id) = file.spec_id {
+                self.note_spec(spec_id);
+            }
             match self.text_of_expired(&file) {
                 // The tuple is looked up whole, for a partition dies whole; and with it all of its
                 // text, so a text that stayed has nothing more that could go.
                 Some(text) if self.has_index => {
-                    if !self.stayed.has(text.key_index, &text.text) {
+                    if !self.stayed.contains(&(text.key_index, text.text.clone())) {
                         sorter.is_parquet &= file.is_parquet;
                         met.insert(text);
                     }
@@ -113,9 +167,14 @@ impl Enforcement<'_> {
                 // Without the lookup index it goes as far as it has been read. Of the text that
                 // stayed another tuple may lie in a later piece.
                 Some(_) if self.has_stayed(&file) => {}
-                Some(_) | None => sorter.add(file),
+                Some(_) => sorter.add(file),
+                None => {
+                    seen.extend(self.lookup.lead_of(&file));
+                    sorter.add(file);
+                }
             }
         }
+        self.put_seen(session, seen.into_iter()).await?;
         Ok(next)
     }
 
@@ -136,14 +195,11 @@ impl Enforcement<'_> {
         met: &mut BTreeSet<Candidate>,
         sorter: &mut Sorter<'_>,
     ) -> anyhow::Result<Reached> {
-        let lookup = self.lookup;
-        let mut candidates: Vec<_> = std::mem::take(met).into_iter().collect();
-        candidates.sort_by_key(|candidate| candidate.key_index);
-        let census = std::mem::take(&mut sorter.census);
-        let lead = |key_index, file: &LiveFile| lookup.is_lead(file, key_index);
-        let reached = self.look_up(session, &candidates, i64::MIN, lead, sorter).await?;
-        sorter.census = census;
-        Ok(reached)
+        if !self.has_index {
+            return self.drop_found(session, sorter).await;
+        }
+        let candidates: Vec<_> = std::mem::take(met).into_iter().collect();
+        self.look_up(session, &Ask { candidates, rows: Vec::new() }).await
     }
 
     /// The text by which an expired file's tuple is found; `None` for a file that stays.

@@ -4,49 +4,55 @@ use super::{Enforcement, Reached};
 use crate::catalog::live_file::LiveFile;
 use crate::catalog::tables::TableIdentity;
 use crate::events;
+use crate::policy::Mode;
+use crate::sweep::ask::Ask;
 use crate::sweep::census::SAMPLES;
 use crate::sweep::evidence::Withheld;
 use crate::sweep::lease::LeasedSession;
-use crate::sweep::lookup::Candidate;
 use crate::sweep::plan::{ExpiredTuple, NOT_PARQUET};
 use crate::sweep::round::Ended;
 use crate::sweep::sorter::Sorter;
 use crate::sweep::waiting::WaitReason;
 
 impl Enforcement<'_> {
-    /// Looks texts up, oldest first, with the files of ids from `from_id` on, and drops what it
-    /// finds and what the sorter has already, round after round. `take` says which of the files
-    /// found at a key count.
+    /// Looks values up, oldest first, and drops what it finds, round after round; settles the rows of those
+    /// that it came to. A file is found by the value at the lead of its own spec alone.
     pub(super) async fn look_up(
         &mut self,
         session: &mut LeasedSession<'_>,
-        candidates: &[Candidate],
-        from_id: i64,
-        take: impl Fn(i32, &LiveFile) -> bool,
-        sorter: &mut Sorter<'_>,
+        ask: &Ask,
     ) -> anyhow::Result<Reached> {
-        let lookup = self.lookup;
-        let mut seen = 0;
-        for at_key in candidates.chunk_by(|a, b| a.key_index == b.key_index) {
+        let (lookup, number) = (self.lookup, session.number());
+        let mut sorter = Sorter::for_a_look(lookup.judge);
+        let (mut looked, mut reached) = (0, Reached::All);
+        'all: for at_key in ask.candidates.chunk_by(|a, b| a.key_index == b.key_index) {
             for texts in at_key.chunks(lookup.reach.texts_at_once) {
                 if self.is_over() {
-                    self.drop_found(session, sorter).await?;
+                    self.drop_found(session, &mut sorter).await?;
                     self.work.cut_short();
-                    let unseen = candidates[seen..].iter().map(|candidate| candidate.end).min();
-                    return Ok(Reached::Until(unseen));
+                    reached = Reached::Until;
+                    break 'all;
                 }
                 self.has_begun = true;
-                let wanted = |file: &LiveFile| take(texts[0].key_index, file);
-                let connection = session.connection();
-                lookup.with_texts(connection, texts, from_id, wanted, sorter).await?;
-                seen += texts.len();
-                if self.is_hand_full(sorter) && !self.drop_found(session, sorter).await?.is_all() {
-                    let unseen = candidates[seen..].iter().map(|candidate| candidate.end).min();
-                    return Ok(Reached::Until(unseen));
+                let key_index = texts[0].key_index;
+                let lead = |file: &LiveFile| lookup.is_lead(file, key_index);
+                lookup.with_texts(session.connection(), texts, lead, &mut sorter).await?;
+                looked += texts.len();
+                if self.is_hand_full(&sorter)
+                    && !self.drop_found(session, &mut sorter).await?.is_all()
+                {
+                    reached = Reached::Until;
+                    break 'all;
                 }
             }
         }
-        self.drop_found(session, sorter).await
+        if reached.is_all() {
+            reached = self.drop_found(session, &mut sorter).await?;
+        }
+        self.unlooked_from = ask.candidates.get(looked).map(|candidate| candidate.end);
+        self.forget_looked(&ask.candidates[..looked]);
+        self.settle(session, ask, looked, number, &mut sorter).await?;
+        Ok(reached)
     }
 
     /// Whether it is time to stop. Every turn of a table gets somewhere, however short it is.
@@ -59,17 +65,6 @@ impl Enforcement<'_> {
     pub(super) fn is_hand_full(&self, sorter: &Sorter<'_>) -> bool {
         sorter.files() >= self.lookup.reach.files_at_hand
             || sorter.tuples() >= self.lookup.reach.tuples_at_hand
-    }
-
-    /// Drops what has expired of some files.
-    pub(super) async fn drop_files(
-        &mut self,
-        session: &mut LeasedSession<'_>,
-        files: Vec<LiveFile>,
-    ) -> anyhow::Result<Reached> {
-        let mut sorter = Sorter::for_commits(self.lookup.judge);
-        files.into_iter().for_each(|file| sorter.add(file));
-        self.drop_found(session, &mut sorter).await
     }
 
     /// Says which tuples are dropped although statistics name newer rows.
@@ -92,7 +87,16 @@ impl Enforcement<'_> {
         );
     }
 
-    /// Notes tuples that the evidence keeps: they are looked up again by each pass.
+    /// Notes tuples that would go, were the policy enforced.
+    fn observe(&mut self, expired: Vec<ExpiredTuple>) {
+        for mut tuple in expired {
+            tuple.ids = Vec::new();
+            self.stays(&tuple);
+            self.observed.insert(tuple.tuple.clone(), tuple);
+        }
+    }
+
+    /// Notes tuples that the evidence keeps.
     fn withhold(&mut self, withheld: Vec<Withheld>) {
         for mut kept in withheld {
             kept.tuple.ids = Vec::new();
@@ -115,9 +119,14 @@ impl Enforcement<'_> {
         }
         self.found_any = true;
         let is_whole = sorter.is_whole;
+        let tuples = self.set_paused_aside(tuples);
         let examined = self.evidence.examine(session.connection(), tuples, is_whole).await?;
         self.note_writers(session.connection()).await?;
         self.withhold(examined.withheld);
+        if self.policy.mode != Mode::Enforce {
+            self.observe(examined.expired);
+            return Ok(Reached::All);
+        }
         let round = self.asked_for(examined.expired);
         if round.tuples.is_empty() {
             return Ok(Reached::All);
@@ -130,7 +139,7 @@ impl Enforcement<'_> {
         self.note_end(&round, &end);
         Ok(match end.ended {
             Ended::AllTried => Reached::All,
-            Ended::OutOfTime | Ended::Stopped | Ended::GaveUp => Reached::Until(None),
+            Ended::OutOfTime | Ended::Stopped | Ended::GaveUp => Reached::Until,
         })
     }
 }

@@ -4,28 +4,58 @@ use super::Enforcement;
 use crate::catalog::tables::TableIdentity;
 use crate::events;
 use crate::instant::UtcInstant;
+use crate::sweep::evidence::Withheld;
 use crate::sweep::plan::ExpiredTuple;
 use crate::sweep::round::{Round, RoundEnd, Stays};
 use crate::sweep::waiting::parts::{PartOf, PartState};
-use crate::sweep::waiting::{WaitReason, Waiting};
+use crate::sweep::waiting::{MOST_POISONED, WaitReason, Waiting};
 
 /// So many tuples that are known to fail are tried again in one turn of a table: each takes the commit
 /// lock, most likely for nothing. The others stay due.
 const LOOKS: usize = 100;
 
 impl Enforcement<'_> {
-    /// A round of all but what the server refused of late, which is looked up again by each pass. Known
-    /// to fail is what it refused before, and whose pause is over.
+    /// Notes of some tuples that they are still there and are left alone by this pass, for they wait and
+    /// pause; the others are returned.
+    ///
+    /// What waits for evidence and has a file that no pass has seen is not among those: the file may show
+    /// that a writer goes on with an earlier spec, which takes the proof from other tuples of the table.
+    pub(super) fn set_paused_aside(&mut self, expired: Vec<ExpiredTuple>) -> Vec<ExpiredTuple> {
+        let now = self.context.now;
+        let mut due = Vec::new();
+        for mut expired in expired {
+            let newest = expired.ids.last().copied();
+            let is_seen = newest.is_none_or(|id| id < self.seen_below);
+            let evidence = match self.waiting.paused(&expired.tuple, now).map(|one| one.reason) {
+                Some(WaitReason::Evidence(reason)) if is_seen => Some(reason),
+                Some(WaitReason::Evidence(_)) | None => {
+                    due.push(expired);
+                    continue;
+                }
+                Some(WaitReason::Poisoned | WaitReason::Oversize | WaitReason::Busy) => None,
+            };
+            self.waiting.meet(&expired, now);
+            self.stays(&expired);
+            if let Some(reason) = evidence {
+                expired.ids = Vec::new();
+                let (leaves_at, newest) = (None, None);
+                let key = expired.tuple.clone();
+                self.withheld.insert(key, Withheld { tuple: expired, reason, leaves_at, newest });
+            }
+        }
+        due
+    }
+
+    /// A round of tuples that are due. Known to fail is what the server refused before.
     pub(super) fn asked_for(&mut self, expired: Vec<ExpiredTuple>) -> Round {
         let now = self.context.now;
         let (mut tuples, mut alone) = (Vec::new(), Vec::new());
         for expired in expired {
-            let Some(poison) = self.waiting.poison(&expired.tuple) else {
+            if self.waiting.poison(&expired.tuple).is_none() {
                 tuples.push(expired);
                 continue;
-            };
-            let is_due = poison.next_look.is_none_or(|next| next <= now);
-            if is_due && self.looked_again < LOOKS {
+            }
+            if self.looked_again < LOOKS {
                 self.looked_again += 1;
                 alone.push(expired);
                 continue;
@@ -33,6 +63,8 @@ impl Enforcement<'_> {
             self.waiting.meet(&expired, now);
             self.stays(&expired);
         }
+        let known = self.waiting.poisoned() + self.suspects.len();
+        self.work.may_find(MOST_POISONED.saturating_sub(known));
         let (mut tuples, parts) = self.waiting.parts.sort(tuples);
         let parts_from = tuples.len();
         let by_index = |PartOf { tuples: mut of_part, halvings, state }: PartOf<_>| {
@@ -92,22 +124,31 @@ impl Enforcement<'_> {
     /// Notes that a tuple stays, so that the next pass looks it up again.
     pub(super) fn stays(&mut self, expired: &ExpiredTuple) {
         if let Some((key_index, text)) = expired.lead_text() {
-            self.stayed.note(key_index, text.to_owned(), expired.range_end);
+            self.note_left(&expired.tuple, text);
+            self.stayed.insert((key_index, text.to_owned()));
         }
         if !self.has_index {
             self.stayed_here.insert(expired.tuple.clone());
         }
     }
 
-    /// Notes why a tuple stays.
+    /// Notes why a tuple stays, and when it goes if nothing changes.
     pub(super) fn waits(
         &mut self,
         expired: &ExpiredTuple,
         reason: WaitReason,
-        next_look: Option<UtcInstant>,
+        leaves_at: Option<UtcInstant>,
     ) {
-        let poison = self.waiting.keep(expired, reason, next_look, self.context.now);
+        let poison = self.waiting.keep(expired, reason, leaves_at, self.context.now);
         self.tell_released(poison);
+    }
+
+    /// Has the report of the table say what still waits, whether or not this pass looked at it.
+    pub(super) fn tell_waiting(&mut self) {
+        let oversize = self.waiting.waiting_for(WaitReason::Oversize);
+        let oversize = oversize.into_iter().map(Waiting::in_words).collect();
+        let is_busy = !self.waiting.waiting_for(WaitReason::Busy).is_empty();
+        self.work.still_waits(oversize, is_busy);
     }
 
     /// Forgets what waited, where this pass has looked up all that had expired and did not meet it. A
@@ -122,8 +163,7 @@ impl Enforcement<'_> {
 
     /// Forgets what waited and was not met since a reading began that has now come to its end: it has
     /// met every file that had expired by then.
-    pub(super) fn forget_unread(&mut self, began_at: Option<UtcInstant>) {
-        let Some(began_at) = began_at else { return };
+    pub(super) fn forget_unread(&mut self, began_at: UtcInstant) {
         let poisoned = self.waiting.forget_unseen(began_at);
         self.waiting.parts.forget_unmet(began_at);
         self.tell_released(poisoned);
@@ -150,7 +190,7 @@ impl Enforcement<'_> {
         );
     }
 
-    fn tell_released(&self, poisoned: impl IntoIterator<Item = Waiting>) {
+    pub(super) fn tell_released(&self, poisoned: impl IntoIterator<Item = Waiting>) {
         let TableIdentity { catalog, namespace, table, .. } = self.lookup.table;
         for Waiting { spec_id, tuple, display: partition, since, tries, .. } in poisoned {
             tracing::info!(

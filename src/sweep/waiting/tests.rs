@@ -1,9 +1,23 @@
+mod pauses;
+
 use super::parts::{MOST_PARTS, PartOf, PartState};
 use super::*;
 use crate::catalog::discovery::Counts;
+use crate::sweep::plan::ExpiredTuple;
 use crate::window::evidence::Doubt;
 
+const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
+
+const PAUSES: Pauses = Pauses {
+    pass_every: Duration::from_secs(600),
+    full_pass_every: Duration::from_secs(24 * 3_600),
+    are_heeded: true,
+};
+
+fn empty() -> WaitingList {
+    WaitingList::of(Remembered::default(), UtcInstant::EARLIEST, PAUSES)
+}
 
 fn at(text: &str) -> UtcInstant {
     text.parse().expect("an instant")
@@ -24,20 +38,19 @@ fn expired(day: i64) -> ExpiredTuple {
 }
 
 fn stored(list: &WaitingList) -> Remembered {
-    let json = serde_json::to_value(list.to_remember()).expect("JSON");
-    serde_json::from_value(json).expect("its own JSON")
+    list.to_remember()
 }
 
 #[test]
 fn pauses_double_from_a_quarter_of_an_hour_to_a_day_and_since_stays() {
     let mut now = at("2026-11-30T12:00:00Z");
     let first = now;
-    let mut list = WaitingList::default();
+    let mut list = empty();
     let mut minutes = Vec::new();
     for number in 1..=9 {
         let news = list.refuse(&expired(1), "no", "no".to_owned(), now).is_some();
         assert_eq!(news, number == 1, "told once");
-        list = WaitingList::of(stored(&list), now);
+        list = WaitingList::of(stored(&list), now, PAUSES);
         let waiting = list.poison(&expired(1).tuple).expect("remembered");
         assert_eq!((waiting.tries, waiting.since, waiting.seen_at), (number, first, now));
         let next = waiting.next_look.expect("a time");
@@ -52,9 +65,29 @@ fn pauses_double_from_a_quarter_of_an_hour_to_a_day_and_since_stays() {
 }
 
 #[test]
+fn what_was_looked_for_and_not_met_is_forgotten() {
+    let now = at("2026-11-30T12:00:00Z");
+    let mut list = empty();
+    for day in 1..=2 {
+        list.keep(&expired(day), WaitReason::Busy, None, now);
+    }
+    for day in 3..=4 {
+        list.refuse(&expired(day), "no", "no".to_owned(), now);
+    }
+    let mut next = WaitingList::of(stored(&list), now, PAUSES);
+    next.meet(&expired(4), now);
+    let released = next.forget_looked(|waiting| waiting.display != "day 1");
+    let displays = |list: &[Waiting]| -> Vec<String> {
+        list.iter().map(|waiting| waiting.display.clone()).collect()
+    };
+    assert_eq!(displays(&released), ["day 3"]);
+    assert_eq!(displays(&stored(&next).tuples), ["day 4", "day 1"]);
+}
+
+#[test]
 fn since_is_kept_only_for_the_same_reason() {
     let (first, second) = (at("2026-11-30T12:00:00Z"), at("2026-11-30T13:00:00Z"));
-    let mut list = WaitingList::default();
+    let mut list = empty();
     assert_eq!(list.keep(&expired(1), WaitReason::Busy, None, first), None);
     assert_eq!(list.keep(&expired(1), WaitReason::Busy, None, second), None);
     let since = |list: &WaitingList| stored(list).tuples[0].since;
@@ -72,12 +105,12 @@ fn since_is_kept_only_for_the_same_reason() {
 #[test]
 fn what_a_pass_did_not_meet_is_forgotten_only_when_it_has_seen_all() {
     let now = at("2026-11-30T12:00:00Z");
-    let mut list = WaitingList::default();
+    let mut list = empty();
     for day in 1..=3 {
         list.keep(&expired(day), WaitReason::Busy, None, now);
     }
     list.refuse(&expired(4), "no", "no".to_owned(), now);
-    let mut next = WaitingList::of(stored(&list), now);
+    let mut next = WaitingList::of(stored(&list), now, PAUSES);
     next.meet(&expired(2), now);
     assert_eq!(next.went(&expired(3).tuple), None);
     // A pass that stops here keeps what it did not look at.
@@ -91,39 +124,56 @@ fn what_a_pass_did_not_meet_is_forgotten_only_when_it_has_seen_all() {
 #[test]
 fn the_list_is_bounded_poisoned_ones_first_and_the_oldest_before_others() {
     let now = at("2026-11-30T12:00:00Z");
-    let mut list = WaitingList::default();
+    let mut list = empty();
     let most = i64::try_from(MOST).expect("small");
     for day in 0..most {
         list.keep(&expired(day), WaitReason::Busy, None, now);
     }
     list.keep(&expired(most), WaitReason::Oversize, None, now);
     list.refuse(&expired(most + 1), "no", "no".to_owned(), now);
+    list.keep(&expired(-1), WaitReason::Oversize, None, now);
+    list.went(&expired(-1).tuple);
     let remembered = list.to_remember();
-    assert_eq!(remembered.tuples.len(), MOST);
+    assert_eq!(remembered.tuples.len(), MOST + 1);
     assert_eq!(remembered.tuples[0].display, format!("day {}", most + 1));
     assert_eq!(remembered.tuples[1].display, "day 0");
-    assert_eq!(remembered.tuples[MOST - 1].display, format!("day {}", most - 2));
-    let more = [("busy".to_owned(), 1), ("oversize".to_owned(), 1)];
-    assert_eq!(remembered.more, BTreeMap::from(more));
+    assert_eq!(remembered.tuples[MOST].display, format!("day {}", most - 1));
+    assert_eq!(remembered.more, BTreeMap::from([("oversize".to_owned(), 1)]));
+    // Where there were too many, how often another one was looked at is not known: it has the longest pause.
+    assert_eq!(list.next_look_of(&expired(most).tuple), None);
+    let mut next = WaitingList::of(remembered, now, PAUSES);
+    for (day, pause) in [(most, 360), (0, 10)] {
+        let later = now.plus(MINUTE);
+        next.keep(&expired(day), WaitReason::Busy, None, later);
+        let expected = Some(later.plus(pause * MINUTE));
+        assert_eq!(next.next_look_of(&expired(day).tuple), expected, "{day}");
+    }
 }
 
 #[test]
 fn a_memory_that_no_pass_has_kept_up_or_can_have_written_says_nothing() {
     let noon = at("2026-11-30T12:00:00Z");
-    let mut list = WaitingList::default();
+    let mut list = empty();
     list.keep(&expired(1), WaitReason::Busy, None, noon);
     list.refuse(&expired(2), "no", "no".to_owned(), noon);
     let of =
         |day: i64| stored(&list).tuples.into_iter().find(|one| one.key() == expired(day).tuple);
     let (busy, poisoned) = (of(1).expect("busy"), of(2).expect("poisoned"));
     let second = Duration::from_secs(1);
-    for (waiting, last) in [(&busy, noon.plus(HOUR)), (&poisoned, noon.plus(HOUR + HOUR / 4))] {
-        assert!(waiting.is_current(noon, HOUR), "{waiting:?}");
-        assert!(waiting.is_current(last, HOUR), "{waiting:?}");
-        assert!(!waiting.is_current(last.plus(second), HOUR), "{waiting:?}");
-        assert!(!waiting.is_current(noon.minus(second), HOUR), "{waiting:?}");
+    let paused = Waiting { next_look: Some(noon.plus(6 * HOUR)), ..busy.clone() };
+    let beyond = Waiting { next_look: Some(noon.plus(6 * HOUR + second)), ..busy.clone() };
+    for (waiting, last) in [
+        (&busy, noon.plus(HOUR)),
+        (&paused, noon.plus(7 * HOUR)),
+        (&beyond, noon.plus(HOUR)),
+        (&poisoned, noon.plus(HOUR + HOUR / 4)),
+    ] {
+        assert!(waiting.is_current(noon, HOUR, &PAUSES), "{waiting:?}");
+        assert!(waiting.is_current(last, HOUR, &PAUSES), "{waiting:?}");
+        assert!(!waiting.is_current(last.plus(second), HOUR, &PAUSES), "{waiting:?}");
+        assert!(!waiting.is_current(noon.minus(second), HOUR, &PAUSES), "{waiting:?}");
     }
-    let earlier = WaitingList::of(stored(&list), noon.minus(second));
+    let earlier = WaitingList::of(stored(&list), noon.minus(second), PAUSES);
     assert_eq!(earlier.to_remember(), Remembered::default());
 }
 
@@ -153,19 +203,19 @@ fn leave(list: &mut WaitingList, days: &[i64], state: PartState, now: UtcInstant
 #[test]
 fn parts_are_met_in_their_order_and_those_that_failed_alone_come_last_as_they_did() {
     let now = at("2026-11-30T12:00:00Z");
-    let mut list = WaitingList::default();
+    let mut list = empty();
     leave(&mut list, &[7], PartState::Alone, now);
     leave(&mut list, &[5, 6], PartState::Together, now);
     leave(&mut list, &[1], PartState::Alone, now);
     leave(&mut list, &[2, 3], PartState::Untried, now);
-    let mut next = WaitingList::of(stored(&list), now);
+    let mut next = WaitingList::of(stored(&list), now, PAUSES);
     let (others, parts) = sorted(&mut next, 0..9);
     assert_eq!(others, ["day 0", "day 4", "day 8"]);
     let expected: [&[&str]; 4] = [&["day 2", "day 3"], &["day 5", "day 6"], &["day 7"], &["day 1"]];
     assert_eq!(parts, expected);
     // All were met and nothing was left; a pass that met nothing of one keeps it, until one has seen all.
     assert_eq!(stored(&next).parts, []);
-    let mut next = WaitingList::of(stored(&list), now);
+    let mut next = WaitingList::of(stored(&list), now, PAUSES);
     sorted(&mut next, 0..4);
     assert_eq!(stored(&next).parts.len(), 2);
     next.parts.forget_unmet(now.plus(HOUR));
@@ -174,13 +224,13 @@ fn parts_are_met_in_their_order_and_those_that_failed_alone_come_last_as_they_di
     list.refuse(&expired(7), "no", "no".to_owned(), now);
     assert_eq!(stored(&list).parts.len(), 3);
     // What no pass can have written says nothing.
-    assert_eq!(WaitingList::of(stored(&list), now.minus(HOUR)).to_remember().parts, []);
+    assert_eq!(WaitingList::of(stored(&list), now.minus(HOUR), PAUSES).to_remember().parts, []);
 }
 
 #[test]
 fn beyond_the_most_parts_the_oldest_are_made_one() {
     let now = at("2026-11-30T12:00:00Z");
-    let mut list = WaitingList::default();
+    let mut list = empty();
     let most = i64::try_from(MOST_PARTS).expect("small");
     for day in 0..most + 2 {
         leave(&mut list, &[2 * day], PartState::Untried, now);

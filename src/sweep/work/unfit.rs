@@ -12,6 +12,7 @@ use super::Work;
 use super::commit::named;
 use super::line::{Line, Task};
 use crate::sweep::round::{Round, Stays};
+use crate::sweep::waiting::MOST_POISONED;
 
 /// So many commits that fail for their content, one after another with none that goes through, and
 /// no further one is tried: each has taken the commit lock for nothing.
@@ -31,6 +32,10 @@ pub struct Unfit {
     in_a_row: usize,
     /// Tuples that failed alone.
     found: usize,
+    /// How many more may be found.
+    room: usize,
+    /// Whether another one was met when there was no room.
+    is_full: bool,
     /// By what the server said, without the row: of how few tuples together, and all in words.
     said: BTreeMap<String, (usize, String)>,
 }
@@ -48,6 +53,11 @@ impl Unfit {
 }
 
 impl Work<'_> {
+    /// Has the work of the next round give up where more tuples than these turn out to be at fault.
+    pub fn may_find(&mut self, room: usize) {
+        self.unfit.room = room;
+    }
+
     /// Takes note of a commit that failed for its content: `key` is what the server said, `words` the
     /// same with what it said of the row.
     pub(super) fn unfit(
@@ -58,13 +68,20 @@ impl Work<'_> {
         words: String,
         line: &mut Line,
     ) {
-        let tuples = task.batch.tuples();
+        let tuples = task.batch.clone().tuples();
         if let [alone] = tuples.as_slice() {
-            let (said, words) = (key.clone(), words.clone());
-            self.why.insert(*alone, Stays::FailedAlone { said, words });
             // What is known to fail tells nothing of the table.
-            if *alone >= round.alone_from {
+            let is_known = *alone >= round.alone_from;
+            if is_known || self.unfit.room > 0 {
+                let (said, words) = (key.clone(), words.clone());
+                self.why.insert(*alone, Stays::FailedAlone { said, words });
+            }
+            if is_known {
                 return;
+            }
+            match self.unfit.room.checked_sub(1) {
+                Some(room) => self.unfit.room = room,
+                None => self.unfit.is_full = true,
             }
             self.unfit.found += 1;
         }
@@ -78,20 +95,26 @@ impl Work<'_> {
         if told.0 < said.0 {
             *said = told;
         }
-        if tuples.len() > 1 {
-            line.halve_later(tuples, task.halvings);
+        match tuples.len() > 1 {
+            true => line.halve_later(tuples, task.halvings),
+            false if self.unfit.is_full => line.leave(task),
+            false => {}
         }
     }
 
     /// Whether too many failed so in a row. Where others went through before, that is said: what was
     /// not tried to its end is tried by the next pass.
     pub(super) fn gives_up_unfit(&mut self) -> bool {
-        if self.unfit.in_a_row < GIVE_UP_AFTER {
+        let is_full = self.unfit.is_full && self.went_through();
+        if self.unfit.in_a_row < GIVE_UP_AFTER && !is_full {
             return false;
         }
         if self.went_through() {
             let said = std::mem::take(&mut self.unfit.said);
-            self.errors.push(format!("{GIVE_UP_AFTER} commits failed in a row for what they hold"));
+            self.errors.push(match is_full {
+                true => format!("more than {MOST_POISONED} partitions of the table are refused"),
+                false => format!("{GIVE_UP_AFTER} commits failed in a row for what they hold"),
+            });
             self.errors.extend(Unfit { said, ..Unfit::default() }.of_table());
         }
         true

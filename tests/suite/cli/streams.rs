@@ -54,6 +54,7 @@ async fn every_line_of_a_passes_log_has_an_event() -> Result<()> {
         seen,
         [
             "policy_set",
+            "table_has_work",
             "pass_started",
             "drop_committed",
             "kept_undatable",

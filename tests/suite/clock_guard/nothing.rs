@@ -69,6 +69,7 @@ async fn an_accepted_pass_has_all_of_that_to_do() -> Result<()> {
             "hog_data_file",
             "hog_snapshot",
             "hog_snapshot_change",
+            "tailrace.catalog_state",
             "tailrace.clock_memory",
             "tailrace.drop_history",
             "tailrace.drop_receipt",
@@ -76,8 +77,7 @@ async fn an_accepted_pass_has_all_of_that_to_do() -> Result<()> {
             "tailrace.policy",
             "tailrace.source_column_type",
             "tailrace.spec_copy",
-            "tailrace.sweep_cursor",
-            "tailrace.sweep_state",
+            "tailrace.table_state",
         ]
     );
     // The old drop is forgotten, the other one is gone, and there is a new one.

@@ -131,7 +131,7 @@ async fn passes_that_do_not_come() -> Result<()> {
     assert!(what[0].1.starts_with("every enforced table has its full passes, the newest of 2"));
     let since = |age: &str| {
         format!(
-            "UPDATE tailrace.sweep_state SET full_pass_at = clock_timestamp() - interval '{age}'"
+            "UPDATE tailrace.table_state SET full_pass_at = clock_timestamp() - interval '{age}'"
         )
     };
     database.sql(&since("47 hours")).await?;
@@ -161,7 +161,7 @@ async fn passes_that_do_not_come_for_a_property() -> Result<()> {
             assert_eq!(database.doctor().await?.of("passes"), expected, "{hours}");
         }
         database.sweep_one().await?;
-        database.sql("DELETE FROM tailrace.sweep_state").await?;
+        database.sql("DELETE FROM tailrace.table_state").await?;
     }
     Ok(())
 }

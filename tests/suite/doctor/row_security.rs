@@ -22,7 +22,7 @@ async fn nothing_is_hidden_from_a_pass_without_a_word() -> Result<()> {
         ("public.hog_catalog", "false".to_owned()),
         ("public.hog_file_partition_value", "value <> '18000'".to_owned()),
         ("tailrace.policy", "false".to_owned()),
-        ("tailrace.sweep_cursor", "false".to_owned()),
+        ("tailrace.calendar", "false".to_owned()),
     ] {
         let enable = format!(
             "ALTER TABLE {of} ENABLE ROW LEVEL SECURITY;

@@ -56,6 +56,8 @@ async fn all_that_is_added_is_in_our_own_schema() -> Result<()> {
     assert_eq!(
         tables,
         [
+            "calendar",
+            "catalog_state",
             "claimant",
             "clock_memory",
             "drop_history",
@@ -68,6 +70,8 @@ async fn all_that_is_added_is_in_our_own_schema() -> Result<()> {
             "spec_copy",
             "sweep_cursor",
             "sweep_state",
+            "table_state",
+            "waiting",
             "window_rule",
             "window_setting",
         ]

@@ -6,11 +6,12 @@ use std::time::Duration;
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;
 use tailrace::sweep::{Progress, Settings};
-use tailrace_kit::lake::Table;
+use tailrace_kit::lake::NewFile;
 
 use super::{governed, one_by_one};
 use crate::support::TestDatabase;
 use crate::support::governed::{live_ids, of_table, outcomes};
+use crate::support::program::days_ago;
 use crate::support::timer::{TestTimer, pacing};
 
 fn a_minute() -> Settings {
@@ -98,22 +99,6 @@ async fn a_huge_backlog_keeps_no_other_table_from_its_turn() -> Result<()> {
     Ok(())
 }
 
-/// Says that all of a table's partitions that had expired so many days ago were dealt with.
-async fn swept_through(database: &TestDatabase, table: &Table, days: i64) -> Result<()> {
-    let (c, t) = (table.catalog.catalog_id, table.table_id);
-    database
-        .sql(&format!(
-            "insert into tailrace.sweep_state (catalog_id, table_id, table_uuid, policy_revision, rules)
-             select catalog_id, table_id, table_uuid, revision, '' from tailrace.policy
-             where catalog_id = {c} and table_id = {t};
-             insert into tailrace.sweep_cursor
-               (catalog_id, table_id, spec_id, files_below, through_snapshot, expired_through)
-             values ({c}, {t}, 1, 0, 0, now() - interval '{days} days'),
-                    ({c}, {t}, 2, 0, 0, now() - interval '1 day')"
-        ))
-        .await
-}
-
 #[tokio::test]
 async fn the_most_overdue_table_is_first_and_the_report_is_by_name() -> Result<()> {
     let database = TestDatabase::new().await?;
@@ -122,12 +107,23 @@ async fn the_most_overdue_table_is_first_and_the_report_is_by_name() -> Result<(
     for name in ["a", "b", "c", "d", "e"] {
         tables.push(governed(&database, &catalog, name, [0]).await?);
     }
-    swept_through(&database, &tables[0], 8).await?;
-    swept_through(&database, &tables[1], 30).await?;
-    swept_through(&database, &tables[3], 9).await?;
-    // Under another policy nothing was dealt with.
-    swept_through(&database, &tables[4], 8).await?;
-    database.govern(&tables[4], "day(at)", "8d").await?;
+    crate::triage::settle(&database).await?;
+    for (table, days) in [(&tables[0], 8), (&tables[2], 30), (&tables[3], 9)] {
+        let due = format!(
+            "INSERT INTO tailrace.calendar (catalog_id, table_uuid, spec_id, is_day, value,
+               range_end, last_end, span_seconds)
+             SELECT catalog_id, table_uuid, 1, false, '18000', now() - interval '{days} days',
+                    now() - interval '{days} days', 86400
+             FROM hog_table WHERE table_id = {}",
+            table.table_id
+        );
+        database.sql(&due).await?;
+    }
+    // What came late is next, then a table of which nothing is known.
+    tables[1].append(vec![NewFile::of([days_ago(0)])]).await?;
+    let forget =
+        format!("DELETE FROM tailrace.table_state WHERE table_id = {}", tables[4].table_id);
+    database.sql(&forget).await?;
     let order = Mutex::new(Vec::new());
     let note = |progress: Progress<'_>| {
         if let Progress::Table(table) = progress {
@@ -135,7 +131,7 @@ async fn the_most_overdue_table_is_first_and_the_report_is_by_name() -> Result<(
         }
     };
     let report = database.sweep_paced(&one_by_one(), &pacing(&TestTimer::new()), &note).await?;
-    assert_eq!(order.into_inner()?, ["c", "e", "b", "d", "a"]);
+    assert_eq!(order.into_inner()?, ["c", "d", "a", "b", "e"]);
     let nothing = ["a", "b", "c", "d", "e"].map(|name| (name, Outcome::NothingToDo));
     assert_eq!(outcomes(&report), nothing);
     Ok(())

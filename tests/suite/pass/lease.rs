@@ -50,11 +50,12 @@ async fn a_lease_that_was_lost_on_the_way_is_told() -> Result<()> {
         Ok(String::from_utf8_lossy(&ran.stderr).contains("did not have its lease any more"))
     };
     assert!(!told().await?);
+    table.append(vec![NewFile::of(["18000"])]).await?;
     database
         .sql(
             "CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS
                'BEGIN PERFORM pg_advisory_unlock_all(); RETURN NULL; END';
-             CREATE TRIGGER lose AFTER INSERT OR UPDATE ON tailrace.sweep_state
+             CREATE TRIGGER lose AFTER INSERT OR UPDATE ON tailrace.table_state
                EXECUTE FUNCTION lose()",
         )
         .await?;

@@ -11,11 +11,13 @@
 //! The feed's statements are pinned by what they read in `feed::large`.
 
 mod asked;
+mod calendar;
 mod crowd;
 mod neighbours;
 mod passes;
 mod pins;
 mod queue;
+mod triage;
 mod watch;
 
 use crowd::Statistics;

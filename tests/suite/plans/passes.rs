@@ -74,75 +74,47 @@ async fn one_after_another(statistics: Statistics, planned: Planned) -> Result<(
 
     // Nothing to do: not one file, value or vector is read of anybody.
     assert_eq!(ended(&pass(&database, &usual).await?), IDLE);
-    let nothing = by("live since", &[(LIVE_OR_FEED, 0)]);
-    assert_keeps_to("idle", &watch.take()?, &[clock, nothing]);
+    assert_keeps_to("idle", &watch.take()?, &[]);
 
     // Files that come late are the only ones that are read.
     crowd.raw.append(vec![NewFile::of([old(), "kind 0".to_owned()]); 2]).await?;
     let reports = pass(&database, &usual).await?;
     assert_eq!(ended(&reports), [(Outcome::Dropped, 2), IDLE[1]]);
-    let late = by("live since", &[(LIVE_OR_FEED, 2), (VALUE_KEY, 4), (DATA_LOOKUP, 2)]);
+    let late = by("late values", &[(LIVE_OR_FEED, 2), (VALUE_KEY, 2)]);
+    let entries = 210 + 62;
     assert_keeps_to(
         "late",
         &watch.take()?,
-        &[clock, late, by("evidence", &[(FILE_KEY, 2), (STATS_KEY, 2)]), GUARDS[0], drop_of(8)],
-    );
-
-    // Too many of them for one statement, among as many of a neighbour: by id.
-    let noisy = crowd.catalog.open_table("events", "noisy").await?;
-    crowd.raw.append(vec![NewFile::of([old(), "kind 0".to_owned()]); 30]).await?;
-    noisy.append(vec![NewFile::of([old()]); 30]).await?;
-    let mut short = settings();
-    short.reach.small_table = 10;
-    let reports = pass(&database, &short).await?;
-    assert_eq!(ended(&reports), [(Outcome::Dropped, 30), IDLE[1]]);
-    assert_keeps_to(
-        "late by id",
-        &watch.take()?,
         &[
             clock,
-            by("live since", &[(LIVE_OR_FEED, 11), (VALUE_KEY, 22), (DATA_LOOKUP, 11)]),
-            by("live in ids", &[(FILE_KEY, 60), (VALUE_KEY, 60), (DATA_LOOKUP, 30)]),
-            by("evidence", &[(FILE_KEY, 30), (STATS_KEY, 30)]),
-            GUARDS[0],
-            // A tuple that was met in part is completed: 272 entries of its day.
-            drop_of(272),
-        ],
-    );
-
-    // Days came to expire in which only neighbours have files: those of `small` are not looked at,
-    // for its own files are fewer than the entries of one day.
-    crowd
-        .database
-        .sql("UPDATE tailrace.sweep_cursor SET expired_through = expired_through - interval '60 days'")
-        .await?;
-    short.reach.small_table = 100;
-    assert_eq!(ended(&pass(&database, &short).await?), IDLE);
-    let entries = 3 * 210 + 62;
-    assert_keeps_to(
-        "expiring",
-        &watch.take()?,
-        &[
-            clock,
-            by("entries of texts", &[(LOOKUP, 2 * (101 + 62))]),
-            by("live since", &[(LIVE_OR_FEED, 201), (VALUE_KEY, 402), (DATA_LOOKUP, 201)]),
-            by("files with texts", &[(LOOKUP, entries), (FILE_KEY, entries)]),
-        ],
-    );
-
-    // One day that was skipped: as many entries as it has.
-    let skipped =
-        format!("UPDATE tailrace.sweep_cursor SET skipped = '{{\"0\": [\"{}\"]}}'", old());
-    crowd.database.sql(&skipped).await?;
-    assert_eq!(ended(&pass(&database, &usual).await?), IDLE);
-    let entries = 2 * (210 + 62);
-    assert_keeps_to(
-        "skipped",
-        &watch.take()?,
-        &[
-            clock,
+            late,
             by("entries of texts", &[(LOOKUP, entries)]),
-            by("live since", &[(LIVE_OR_FEED, 0)]),
+            by(
+                "files with texts",
+                &[(LOOKUP, entries), (FILE_KEY, entries), (VALUE_KEY, 4), (DATA_LOOKUP, 2)],
+            ),
+            by("evidence", &[(FILE_KEY, 2), (STATS_KEY, 2)]),
+            GUARDS[0],
+            drop_of(8),
+        ],
+    );
+
+    // A day of the calendar that has fallen due: as many entries as it has.
+    let due = format!(
+        "INSERT INTO tailrace.calendar SELECT catalog_id, table_uuid, 1, false, '{}', '2020-01-01 00:00Z',
+             '2020-01-01 00:00Z', 86400 FROM tailrace.table_state",
+        old()
+    );
+    crowd.database.sql(&due).await?;
+    assert_eq!(ended(&pass(&database, &usual).await?), IDLE);
+    let entries = 2 * (210 + 62 + 2);
+    assert_keeps_to(
+        "due",
+        &watch.take()?,
+        &[
+            clock,
+            by("late values", &[(LIVE_OR_FEED, 0)]),
+            by("entries of texts", &[(LOOKUP, entries)]),
             by("files with texts", &[(LOOKUP, entries), (FILE_KEY, entries)]),
         ],
     );
@@ -158,11 +130,23 @@ async fn one_after_another(statistics: Statistics, planned: Planned) -> Result<(
     held.release().await?;
     let executed = watch.take()?;
     assert!(executed.iter().any(|statement| statement.sql.contains("skip locked")));
-    let late = by("live since", &[(LIVE_OR_FEED, 3), (VALUE_KEY, 6), (DATA_LOOKUP, 3)]);
+    let late = by("late values", &[(LIVE_OR_FEED, 3), (VALUE_KEY, 3)]);
+    let entries = 2 * (210 + 62 + 4);
     assert_keeps_to(
         "busy",
         &executed,
-        &[clock, late, by("evidence", &[(FILE_KEY, 3), (STATS_KEY, 3)]), GUARDS[1], drop_of(100)],
+        &[
+            clock,
+            late,
+            by("entries of texts", &[(LOOKUP, entries)]),
+            by(
+                "files with texts",
+                &[(LOOKUP, entries), (FILE_KEY, entries), (VALUE_KEY, 6), (DATA_LOOKUP, 3)],
+            ),
+            by("evidence", &[(FILE_KEY, 3), (STATS_KEY, 3)]),
+            GUARDS[1],
+            drop_of(100),
+        ],
     );
     Ok(())
 }

@@ -74,7 +74,7 @@ async fn passes_tell_and_note_the_columns_present_name() -> Result<()> {
     // A policy that dates nothing says so of the column by the same name.
     table.append(vec![NewFile::of(["x"])]).await?;
     let undated =
-        "UPDATE hog_file_partition_value SET value = 'x'; DELETE FROM tailrace.sweep_cursor";
+        "UPDATE hog_file_partition_value SET value = 'x'; DELETE FROM tailrace.table_state";
     database.sql(undated).await?;
     let unhealthy = database.sweep_one().await?;
     assert_eq!(unhealthy.outcome, Outcome::Unhealthy);

@@ -104,7 +104,7 @@ async fn what_a_pass_remembers_is_told_by_the_head_that_it_looked_at() -> Result
     let (through, stop) = (scene.database.tailrace(), CancellationToken::new());
     let report = run_pass(&through, &settings(), &Scope::default(), &stop, &|_| append()).await?;
     assert_eq!(report.tables[0].outcome, Outcome::NothingToDo);
-    let known = scene.database.text("SELECT max(through_snapshot) FROM tailrace.sweep_cursor");
+    let known = scene.database.text("SELECT max(through_snapshot) FROM tailrace.table_state");
     assert_eq!(known.await?, Some(scene.catalog.head().await?.to_string()));
 
     scene.database.restore(&backup).await?;
@@ -230,7 +230,7 @@ async fn a_catalog_that_is_loaded_in_part_is_left_alone() -> Result<()> {
     let (body, _) = scene.request(8).await?;
     let stages = scene.stages().await?;
     let remembered = "SELECT (SELECT count(*) FROM tailrace.noted_head) || ' '
-                          || (SELECT count(*) FROM tailrace.sweep_state) || ' '
+                          || (SELECT count(*) FROM tailrace.table_state) || ' '
                           || (SELECT count(undone_seen_at) FROM tailrace.drop_history)";
     let before = scene.database.text(remembered).await?;
     scene.append([10]).await?;

@@ -111,7 +111,7 @@ impl TestDatabase {
 /// The settings that the configuration gives where nobody sets anything.
 pub fn settings() -> Settings {
     let config = Config::load(&LoadOptions::default()).expect("the built-in configuration");
-    Settings::from_config(&config)
+    Settings { spreads_full_passes: false, ..Settings::from_config(&config) }
 }
 
 /// A file of the day 18000 (2019-04-14) whose column statistics prove that it holds no later rows.

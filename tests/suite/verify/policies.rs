@@ -55,7 +55,7 @@ async fn undated_files_are_told_and_no_violation() -> Result<()> {
     let (old, spec) = (scene.table.live_spec().await?, [Field::identity("kind")]);
     scene.table.evolve_spec(&spec).await?;
     assert_ne!(scene.table.live_spec().await?, old);
-    scene.database.sql("DELETE FROM tailrace.sweep_state").await?;
+    scene.database.sql("DELETE FROM tailrace.table_state").await?;
     scene.table.append(vec![NewFile::of(["a"])]).await?;
     let report = scene.violated(&[Check::PolicyFields]).await?;
     assert_eq!(counted(&report)?.0, 3);

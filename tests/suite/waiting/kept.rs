@@ -24,10 +24,8 @@ async fn busy_since_it_was_first_met_so() -> Result<()> {
             (&"2019-04-15".into(), &"busy".into())
         );
         assert_eq!((&waiting["since"], &waiting["seen_at"]), (&NOW.into(), &at.into()));
-        assert_eq!(
-            (&waiting["next_look"], &waiting["tries"]),
-            (&serde_json::Value::Null, &0.into())
-        );
+        let looks = if at == NOW { (1, serde_json::Value::Null) } else { (2, LAST.into()) };
+        assert_eq!((&waiting["tries"], &waiting["next_look"]), (&looks.0.into(), &looks.1));
         assert_eq!(waiting["range_end"], "2019-04-16T00:00:00Z");
     }
     held.release().await?;
@@ -69,7 +67,8 @@ async fn oversize_since_it_was_first_met_so() -> Result<()> {
             assert_eq!(waiting["files"], 5, "{way}");
         }
         skipping.batch.split_oversize = true;
-        let report = scene.sweep_with(&skipping, "2026-12-02T12:10:00Z").await?;
+        // At the third look, the second one with a pause, that is twice as long.
+        let report = scene.sweep_with(&skipping, "2026-12-02T12:20:00Z").await?;
         assert_eq!((report.outcome, report.snapshots.len()), (Outcome::Dropped, 3), "{way}");
         assert_eq!(scene.waiting().await?.len(), 0, "{way}");
     }
@@ -84,13 +83,17 @@ async fn evidence_says_when_it_goes() -> Result<()> {
     let newer = NewFile::of(["18001"]).upper("at", &noon.to_le_bytes());
     scene.table.append(vec![newer]).await?;
     let goes = "2026-12-05T12:00:00Z";
-    for (at, outcome) in [(NOW, Outcome::Dropped), (LATER, Outcome::NothingToDo)] {
+    for (at, outcome, next) in [
+        (NOW, Outcome::Dropped, serde_json::Value::Null),
+        (LATER, Outcome::NothingToDo, LAST.into()),
+        ("2026-12-05T11:59:00Z", Outcome::NothingToDo, goes.into()),
+    ] {
         assert_eq!(scene.sweep_at(at).await?.outcome, outcome);
         let [waiting] = &scene.waiting().await?[..] else { panic!("one waits") };
         assert_eq!(waiting["reason"], "newer_rows_than_partition");
-        assert_eq!((&waiting["since"], &waiting["next_look"]), (&NOW.into(), &goes.into()));
+        assert_eq!((&waiting["since"], &waiting["next_look"]), (&NOW.into(), &next), "{at}");
     }
-    let plan = scene.database.plan_json(LAST).await?;
+    let plan = scene.database.plan_json("2026-12-05T11:59:30Z").await?;
     assert_eq!(plan["expired"], serde_json::json!([]));
     let [waiting] = plan["waiting"].as_array().map(Vec::as_slice).unwrap_or_default() else {
         panic!("{plan}")

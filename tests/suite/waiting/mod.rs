@@ -1,9 +1,12 @@
 //! What has expired and stays: refused by the database, busy, too large, kept for its evidence. Told as
 //! waiting, with its reason, and in nobody's way.
 
+pub mod copied;
+mod due;
 mod halving;
 mod kept;
 mod memory;
+mod pauses;
 mod poison;
 mod told;
 mod unindexed;
@@ -23,6 +26,41 @@ use crate::support::program::settings;
 
 /// Long after all days of these tests have expired.
 pub const NOW: &str = "2026-11-30T12:00:00Z";
+
+/// What waits in tables, poisoned tuples first, then by the ends of their ranges.
+pub async fn remembered(database: &TestDatabase, of: &str) -> Result<Vec<Value>> {
+    let time = |column: &str| {
+        format!(
+            "rtrim(rtrim(to_char({column} at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US'), '0'), \
+             '.') || 'Z'"
+        )
+    };
+    let rows = format!(
+        "select jsonb_build_object('spec_id', spec_id, 'tuple', tuple, 'display', display, 'reason',
+                  reason, 'since', {}, 'seen_at', {}, 'next_look', {}, 'tries', attempts, 'said', said,
+                  'error', error, 'files', files, 'range_end', {})::text as entry
+         from tailrace.waiting where {of}
+         order by reason <> 'poisoned', range_end, spec_id, tuple::text",
+        time("since"),
+        time("last_look"),
+        time("next_look"),
+        time("range_end")
+    );
+    let rows: Vec<String> =
+        sqlx::query_scalar(sqlx::AssertSqlSafe(rows)).fetch_all(&database.pool).await?;
+    rows.iter().map(|row| Ok(serde_json::from_str(row)?)).collect()
+}
+
+/// 2,600 bytes that nothing compresses.
+fn long_value() -> String {
+    let mut state = 1_u64;
+    let digits = (0..2_600).map(|_| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from_digit(u32::try_from(state >> 59).unwrap_or_default(), 36).unwrap_or('z')
+    });
+    digits.collect()
+}
 
 /// A lake with the table `events.raw` by day, which keeps 7 days, with one file of each day from
 /// 2019-04-14 on.
@@ -107,17 +145,13 @@ impl Scene {
 
     /// What is remembered to wait.
     pub async fn waiting(&self) -> Result<Vec<Value>> {
-        let query = "select coalesce(waiting, '{\"tuples\": []}') from tailrace.sweep_state
-                     order by table_id limit 1";
-        let waiting = self.database.text(query).await?.unwrap_or_else(|| "{}".to_owned());
-        let waiting: Value = serde_json::from_str(&waiting)?;
-        Ok(waiting["tuples"].as_array().cloned().unwrap_or_default())
+        remembered(&self.database, "true").await
     }
 
     /// How many parts are remembered of what was refused and not halved to the end.
     pub async fn parts(&self) -> Result<usize> {
-        let query = "select coalesce(sum(jsonb_array_length(waiting -> 'parts')), 0)::text
-                     from tailrace.sweep_state";
+        let query = "select coalesce(sum(jsonb_array_length(waiting_parts)), 0)::text
+                     from tailrace.table_state";
         Ok(self.database.text(query).await?.context("a number")?.parse()?)
     }
 

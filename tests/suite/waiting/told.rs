@@ -128,18 +128,9 @@ async fn verify_tells_it_and_calls_it_overdue_only_where_no_pass_came() -> Resul
 
     // Passes came last when the pause of the poisoned ones was not over; the other is overdue first.
     let moved = |by: &str| {
-        let times = ["since", "seen_at", "next_look"].map(|key| {
-            format!(
-                "case when e ? '{key}' then jsonb_build_object('{key}', to_char(((e ->> '{key}')\
-                 ::timestamptz - interval '{by}') at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')) \
-                 else '{{}}' end"
-            )
-        });
-        format!(
-            "update tailrace.sweep_state set waiting = jsonb_set(waiting, '{{tuples}}', (select \
-             jsonb_agg(e || {}) from jsonb_array_elements(waiting -> 'tuples') e))",
-            times.join(" || ")
-        )
+        let set = ["since", "last_look", "next_look"]
+            .map(|column| format!("{column} = {column} - interval '{by}'"));
+        format!("update tailrace.waiting set {}", set.join(", "))
     };
     for (by, waiting, overdue) in [("21 minutes", 2, 5), ("15 minutes", 0, 7)] {
         scene.database.sql(&moved(by)).await?;
@@ -171,10 +162,9 @@ async fn doctor_warns_with_what_the_database_says() -> Result<()> {
     // Of what is busy or kept for its evidence a day is no news.
     let busy = |ago: &str| {
         format!(
-            "update tailrace.sweep_state set waiting = jsonb_set(jsonb_set(waiting, \
-             '{{tuples,2,reason}}', '\"busy\"'), '{{tuples,2,since}}', to_jsonb(to_char(\
-             (clock_timestamp() - interval '{ago}') at time zone 'UTC', \
-             'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')))"
+            "update tailrace.waiting
+             set reason = 'busy', since = clock_timestamp() - interval '{ago}'
+             where reason <> 'poisoned'"
         )
     };
     scene.database.sql(&busy("23 hours")).await?;
@@ -185,7 +175,7 @@ async fn doctor_warns_with_what_the_database_says() -> Result<()> {
     assert_eq!(level, "note");
     assert!(what.starts_with("1 partition busy at each pass for a day or longer: "), "{what}");
 
-    scene.database.sql("update tailrace.sweep_state set waiting = null").await?;
+    scene.database.sql("delete from tailrace.waiting").await?;
     let nothing = [("ok", "no expired partition is refused, too large or kept for long")];
     assert_eq!(scene.database.doctor().await?.of("waiting"), nothing);
     Ok(())

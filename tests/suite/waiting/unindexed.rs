@@ -50,7 +50,7 @@ async fn what_is_gone_waits_no_more() -> Result<()> {
     drop_partitions(&mut session, &raw(), &body, "me", &patient()).await?;
     close(session).await;
     assert_eq!(scene.live().await?, [3]);
-    scene.sweep_with(&reading(), "2026-11-30T12:10:00Z").await?;
+    scene.sweep_with(&reading(), "2026-11-30T12:15:00Z").await?;
     assert_eq!(scene.waits().await?, [poisoned("2019-04-17")]);
     Ok(())
 }

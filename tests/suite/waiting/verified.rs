@@ -50,7 +50,7 @@ async fn what_is_left_of_a_refused_tuple_is_no_violation() -> Result<()> {
     assert_eq!(of_status(&report, Status::Violated), [], "{report:#?}");
 
     // Nobody keeps the memory up: it excuses nothing.
-    scene.database.sql("update tailrace.sweep_state set waiting = null").await?;
+    scene.database.sql("delete from tailrace.waiting").await?;
     assert_eq!(of(&verified(&scene).await?, Check::DroppedPartitions)?.count, 3);
     Ok(())
 }
@@ -71,18 +71,18 @@ async fn what_has_not_expired_does_not_wait() -> Result<()> {
     Ok(())
 }
 
-/// A thousand and five tuples that are too large, all of a day ago, after a pass of now. Of the five that
+/// Ten thousand and five tuples that are too large, all of a day ago, after a pass of now. Of the five that
 /// are only counted nobody knows which they are, so none is called overdue, nor is all well.
 #[tokio::test]
-async fn more_than_a_thousand_are_no_violation_and_counted() -> Result<()> {
+async fn more_than_ten_thousand_are_no_violation_and_counted() -> Result<()> {
     let scene = Scene::days(0).await?;
-    let files = (0..1_005).flat_map(|day| vec![NewFile::of([(18_000 + day).to_string()]); 2]);
+    let files = (0..10_005).flat_map(|day| vec![NewFile::of([(8_000 + day).to_string()]); 2]);
     scene.table.append(files.collect()).await?;
     let mut skipping = settings();
     (skipping.batch.files_per_commit, skipping.batch.files_per_tuple) = (1, 1);
     skipping.batch.split_oversize = false;
     scene.sweep_with(&skipping, &now()).await?;
-    assert_eq!(scene.waiting().await?.len(), 1_000);
+    assert_eq!(scene.waiting().await?.len(), 10_000);
     age(&scene).await?;
 
     let report = verified(&scene).await?;
@@ -95,11 +95,11 @@ async fn more_than_a_thousand_are_no_violation_and_counted() -> Result<()> {
     let doctor = scene.database.doctor().await?;
     let [(level, what)] = doctor.of("waiting")[..] else { panic!("{:?}", doctor.findings) };
     assert_eq!(level, "warning");
-    assert!(what.starts_with("1005 partitions too large for one commit: "), "{what}");
-    assert!(what.ends_with("; and 1000 more"), "{what}");
+    assert!(what.starts_with("10005 partitions too large for one commit: "), "{what}");
+    assert!(what.ends_with("; and 10000 more"), "{what}");
 
     // What expired before the last of those that are remembered is late all the same.
-    scene.table.append(vec![NewFile::of(["17999"])]).await?;
+    scene.table.append(vec![NewFile::of(["7999"])]).await?;
     age(&scene).await?;
     let report = verified(&scene).await?;
     assert_eq!(of(&report, Check::OverdueFiles)?.count, 1);

@@ -45,8 +45,7 @@ async fn what_the_database_says_is_one_line_of_a_plan() -> Result<()> {
     assert!(ran.out.contains(line), "{}", ran.out);
 
     // Nor does what an earlier version remembered.
-    let stored = r#"update tailrace.sweep_state
-                    set waiting = jsonb_set(waiting, '{tuples,0,error}', '"a\nb\u001b[0m"')"#;
+    let stored = r"update tailrace.waiting set error = E'a\nb\u001b[0m'";
     scene.database.sql(stored).await?;
     let ran = scene.database.ran(&["plan", "--at", NOW]).await?;
     assert!(ran.out.contains("\n      a b[0m\n"), "{}", ran.out);

@@ -4,6 +4,7 @@ use anyhow::{Context, Result, ensure};
 use sqlx::AssertSqlSafe;
 
 use crate::support::TestDatabase;
+use crate::waiting::copied::COPY;
 
 /// The file: all rows of the server's tables, then ours.
 pub const FILE: &str = "rows.sql";
@@ -73,6 +74,9 @@ pub async fn loaded(statements: &str) -> Result<TestDatabase> {
          COMMIT"
     );
     database.sql(&sql).await.context("the rows go in")?;
+    // As if the program had been brought up to date over them.
+    database.sql(COPY).await?;
+    database.sql("UPDATE tailrace.sweep_state SET waiting = NULL").await?;
     let of_the_future = "SELECT max(accepted_now) > clock_timestamp() FROM tailrace.clock_memory";
     let is_of_the_future = database.text(of_the_future).await?.as_deref() == Some("true");
     ensure!(!is_of_the_future, "the clock is behind the rows, which are of a later day");

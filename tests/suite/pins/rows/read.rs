@@ -9,7 +9,6 @@ use tailrace::sweep::Settings;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::Table;
 
-use super::file::FILE;
 use super::pass::{one_commit, pass, refuse, small_pieces};
 use super::pinned;
 use super::written::{DROPS, named, path};
@@ -34,55 +33,25 @@ async fn table(database: &TestDatabase, name: &str) -> Result<Table> {
     Ok(catalog.open_table("events", name).await?)
 }
 
-/// What is remembered of a table that waits: (tuple, reason, since), and how many parts.
-async fn remembered(database: &TestDatabase, name: &str) -> Result<(Vec<Value>, Value)> {
-    let table_id = table(database, name).await?.table_id;
-    let catalog_id = table(database, name).await?.catalog.catalog_id;
-    let waiting = format!(
-        "SELECT waiting FROM tailrace.sweep_state
-          WHERE catalog_id = {catalog_id} AND table_id = {table_id}"
-    );
-    let waiting = database.text(&waiting).await?.context("it is remembered")?;
-    let waiting: Value = serde_json::from_str(&waiting)?;
-    let tuples = waiting["tuples"].as_array().context("tuples")?.iter();
-    let known = tuples.map(|one| json!([one["tuple"]["values"], one["reason"], one["since"]]));
-    Ok((known.collect(), waiting["parts"].clone()))
+/// What is remembered of a table that waits: (tuple, reason, since).
+async fn remembered(database: &TestDatabase, name: &str) -> Result<Vec<Value>> {
+    let of = format!("table_uuid = '{}'", table(database, name).await?.table_uuid);
+    let waiting = crate::waiting::remembered(database, &of).await?;
+    let known =
+        waiting.iter().map(|one| json!([one["tuple"]["values"], one["reason"], one["since"]]));
+    Ok(known.collect())
 }
 
-/// Cursors and readings are of one version: another one may judge otherwise, and begins anew.
+/// Cursors of before the calendar are not read: the first pass over each table is a full one, and counts all.
 #[tokio::test]
-async fn a_pass_goes_on_where_the_last_one_stopped() -> Result<()> {
-    let is_of_today = golden::read(FILE).starts_with(concat!(
-        "-- written by tailrace ",
-        env!("CARGO_PKG_VERSION"),
-        "\n"
-    ));
-    for goes_on in [true, false] {
-        let database = pinned().await?;
-        if !goes_on {
-            database.sql("UPDATE tailrace.sweep_state SET rules = '\\x00'").await?;
-        } else if !is_of_today {
-            continue;
-        }
-        let as_of = Some(later(&database, 5).await?);
-        let report = pass(&database, "raw", &Settings { as_of, ..settings() }, None).await?;
-        assert_eq!((report.outcome, report.full), (Outcome::NothingToDo, Some(!goes_on)));
-
-        // Three files were counted before the reading stopped, one of which is gone by now.
-        let read = table(&database, "read").await?;
-        let first = live_ids(&read).await?[0];
-        database
-            .sql(&format!(
-                "DELETE FROM hog_data_file WHERE data_file_id = {first}
-            AND catalog_id = {}",
-                read.catalog.catalog_id
-            ))
-            .await?;
-        let report = pass(&database, "read", &Settings { as_of, ..small_pieces() }, None).await?;
-        let counted = report.counted.map(|counted| counted.undatable_files);
-        let expected = (Some(!goes_on), Some(if goes_on { 4 } else { 3 }));
-        assert_eq!((report.full, counted), expected, "{report:?}");
-    }
+async fn the_first_pass_over_each_table_is_a_full_one() -> Result<()> {
+    let database = pinned().await?;
+    let as_of = Some(later(&database, 5).await?);
+    let report = pass(&database, "raw", &Settings { as_of, ..settings() }, None).await?;
+    assert_eq!((report.outcome, report.full), (Outcome::NothingToDo, Some(true)));
+    let report = pass(&database, "read", &Settings { as_of, ..small_pieces() }, None).await?;
+    let counted = report.counted.map(|counted| counted.undatable_files);
+    assert_eq!((report.full, counted), (Some(true), Some(4)), "{report:?}");
     Ok(())
 }
 
@@ -90,34 +59,32 @@ async fn a_pass_goes_on_where_the_last_one_stopped() -> Result<()> {
 async fn what_waits_is_known() -> Result<()> {
     let database = pinned().await?;
     let before = remembered(&database, "refused").await?;
-    assert_eq!(before.0.len(), 1, "{before:?}");
-    // By now nothing refuses it, and it is not asked for before its next look.
+    assert_eq!(before.len(), 1, "{before:?}");
+    // By now nothing refuses it, and the first pass after the upgrade is a full one, which heeds no pause.
     let at = async |minutes| -> Result<Settings> {
         Ok(Settings { as_of: Some(later(&database, minutes).await?), ..settings() })
     };
-    let soon = at(5).await?;
-    let report = pass(&database, "refused", &soon, None).await?;
-    assert_eq!((report.outcome, report.snapshots.len()), (Outcome::Poisoned, 0));
-    assert_eq!(remembered(&database, "refused").await?, before);
-    let report = pass(&database, "refused", &at(20).await?, None).await?;
+    let report = pass(&database, "refused", &at(5).await?, None).await?;
     assert_eq!((report.outcome, report.snapshots.len()), (Outcome::Dropped, 1));
 
-    // What was refused together is not what the next pass begins with.
+    // What was refused together is refused once more, and is not what the next pass begins with.
     let halved = table(&database, "halved").await?;
     let live = live_ids(&halved).await?;
     refuse(&database, live[0]).await?;
-    let report =
-        pass(&database, "halved", &Settings { as_of: soon.as_of, ..one_commit() }, None).await?;
-    assert_eq!((report.outcome, report.snapshots.len()), (Outcome::Partial, 1));
+    for (minutes, snapshots) in [(5, 0), (6, 1)] {
+        let one_commit = Settings { as_of: at(minutes).await?.as_of, ..one_commit() };
+        let report = pass(&database, "halved", &one_commit, None).await?;
+        assert_eq!((report.outcome, report.snapshots.len()), (Outcome::Partial, snapshots));
+    }
     assert_eq!(live_ids(&halved).await?, [&live[..2], &live[4..]].concat());
 
     // What is kept by its evidence or for its size stays, and since when.
-    let mut skipping = soon;
+    let mut skipping = at(5).await?;
     (skipping.batch.files_per_commit, skipping.batch.files_per_tuple) = (2, 2);
     skipping.batch.split_oversize = false;
     for name in ["doubt", "large"] {
         let before = remembered(&database, name).await?;
-        assert!(!before.0.is_empty());
+        assert!(!before.is_empty());
         assert_eq!(pass(&database, name, &skipping, None).await?.snapshots, []);
         assert_eq!(remembered(&database, name).await?, before);
     }
@@ -198,12 +165,9 @@ async fn commands_tell_of_them() -> Result<()> {
 #[tokio::test]
 async fn a_pass_of_today_leaves_all_well() -> Result<()> {
     let database = pinned().await?;
-    // As long after them as it takes for every next look.
-    let due = "UPDATE tailrace.sweep_state
-        SET waiting = replace(waiting::text, '\"next_look\"', '\"was_next_look\"')::jsonb";
-    database.sql(due).await?;
     let unset = database.ran(&["policy", "unset", "lake", "events.anew"]).await?;
     assert_eq!(unset.code, 0, "{unset:?}");
+    // Somebody asks for it, so it heeds no pause.
     let swept = database.ran(&["sweep", "--output", "json"]).await?;
     assert_eq!(swept.code, 3, "{swept:?}");
     let report: Value = serde_json::from_str(&swept.out)?;

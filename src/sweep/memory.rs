@@ -1,0 +1,136 @@
+//! What passes remember of a table beside its calendar and what waits: how far the reading of its files
+//! has come, and by which rules its values were judged. Pure.
+//!
+//! It only ever saves time. It says where a pass need not look; it never says that a file may go: each file
+//! is judged by its own spec and values when it is looked at. So a memory that is wrong, whoever wrote it,
+//! can make passes overlook what has expired until the next full pass, which looks everywhere. It ends no
+//! file that should stay by its own values and statistics. One thing does hang on it: files that came late
+//! are weighed with those of their partition that a look finds, and a partition is looked up whole.
+
+mod book;
+pub mod store;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::census::Census;
+use crate::catalog::tables::Marks;
+use crate::catalog::walk::Place;
+use crate::instant::UtcInstant;
+pub use book::BookDigest;
+
+/// A reading of all of the table's files that has not come to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// Where it goes on.
+    pub after: Place,
+    /// The time of the pass that began it.
+    pub began_at: UtcInstant,
+    /// Whether the values cannot be listed, or not be looked up, so that this is how expired files are found.
+    pub is_listing: bool,
+    /// Before it goes on, the listed values whose ranges ended from then on are looked up; `None` once all were.
+    #[serde(default)]
+    pub list_from: Option<UtcInstant>,
+    /// Whether it counts as a full pass at its end; else it only finds what is due.
+    pub is_full: bool,
+    /// What it has counted so far.
+    pub census: Census,
+}
+
+/// What is remembered of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Memory {
+    /// The watermark: the values of all files that began up to its snapshot, and of those of later ones with
+    /// ids below its counter, are in the calendar, but for what a first reading has not come to.
+    pub watermark: Marks,
+    /// By what the rows were judged.
+    pub book: BookDigest,
+    /// The specs whose rows stand for days.
+    pub days: BTreeSet<i64>,
+    /// Specs of files that were met and could not be dated, for what they mean was not known.
+    pub unknown_specs: BTreeSet<i64>,
+    /// The time by which the last full pass that came to its end decided.
+    pub full_pass_at: Option<UtcInstant>,
+    /// Whether another one is owed at once.
+    pub owes_full_pass: bool,
+    /// A reading that has not come to its end.
+    pub reading: Option<Reading>,
+    /// What the last finished one counted, and when.
+    pub census: Option<(Census, UtcInstant)>,
+}
+
+impl Memory {
+    /// Of a table that no pass has looked at, or whose memory is good for nothing: a full pass follows, and
+    /// files that are committed from now on are late.
+    pub fn new(watermark: Marks, book: BookDigest) -> Self {
+        Memory {
+            watermark,
+            book,
+            days: BTreeSet::new(),
+            unknown_specs: BTreeSet::new(),
+            full_pass_at: None,
+            owes_full_pass: false,
+            reading: None,
+            census: None,
+        }
+    }
+
+    /// What of a memory may be relied on: nothing that lies in the future. Where the watermark does, what it
+    /// covers is unknown, and a full pass is owed.
+    pub fn checked(mut self, marks: Marks, now: UtcInstant) -> Self {
+        let is_ahead = self.watermark.files_below > marks.files_below
+            || self.watermark.through_snapshot > marks.through_snapshot;
+        if is_ahead {
+            self.watermark = marks;
+            self.reading = None;
+            self.owes_full_pass = true;
+        }
+        self.full_pass_at = self.full_pass_at.filter(|at| *at <= now);
+        if self.reading.as_ref().is_some_and(|reading| reading.began_at > now) {
+            self.reading = None;
+            self.owes_full_pass = true;
+        }
+        self.census = self.census.filter(|(_, at)| *at <= now);
+        self
+    }
+
+    /// Whether a full pass begins now: none has come to its end, one is owed, or due at `now`, and none is under
+    /// way.
+    pub fn begins_full_pass(
+        &self,
+        due: impl Fn(UtcInstant) -> UtcInstant,
+        now: UtcInstant,
+    ) -> bool {
+        let is_due = self.owes_full_pass || self.full_pass_at.is_none_or(|at| due(at) <= now);
+        is_due && !self.reading.as_ref().is_some_and(|reading| reading.is_full)
+    }
+
+    /// Whether so many late files are more than half of those that the last full pass counted: then a full
+    /// pass is the shorter way.
+    pub fn is_outgrown_by(&self, late_files: i64) -> bool {
+        self.census.as_ref().is_some_and(|(census, _)| late_files > census.kept_files() / 2)
+    }
+}
+
+/// When the next full pass over a table is due: `every` after the last one; where they are spread, up to a
+/// quarter of that sooner, by a hash of the table, so that those of many tables do not fall on one moment again
+/// and again.
+pub fn full_pass_due_at(
+    at: UtcInstant,
+    table: Uuid,
+    every: Duration,
+    are_spread: bool,
+) -> UtcInstant {
+    let hash = table
+        .as_bytes()
+        .iter()
+        .fold(0_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(u32::from(*byte)));
+    let share = if are_spread { f64::from(hash % 1_000) / 4_000.0 } else { 0.0 };
+    at.plus(every.saturating_sub(every.mul_f64(share)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+use super::*;
+use crate::window::{KeptReason, StoredTuple};
+
+fn at(text: &str) -> UtcInstant {
+    text.parse().expect("an instant")
+}
+
+const DAY: Duration = Duration::from_secs(86_400);
+const NOW: &str = "2026-11-30T12:00:00Z";
+
+fn marks(files_below: i64, through_snapshot: i64) -> Marks {
+    Marks { files_below, through_snapshot }
+}
+
+fn memory(watermark: Marks) -> Memory {
+    Memory::new(watermark, BookDigest { rules: Vec::new(), specs: Vec::new() })
+}
+
+fn reading(began_at: &str, is_full: bool) -> Reading {
+    Reading {
+        after: Place::START,
+        began_at: at(began_at),
+        is_listing: false,
+        list_from: None,
+        is_full,
+        census: Census::default(),
+    }
+}
+
+#[test]
+fn nothing_that_lies_in_the_future_is_relied_on() {
+    let head = marks(100, 10);
+    for (watermark, is_kept) in
+        [(head, true), (marks(1, 0), true), (marks(101, 10), false), (marks(100, 11), false)]
+    {
+        let remembered = Memory { reading: Some(reading(NOW, true)), ..memory(watermark) };
+        let checked = remembered.checked(head, at(NOW));
+        let expected = if is_kept { watermark } else { head };
+        assert_eq!(checked.watermark, expected);
+        assert_eq!((checked.reading.is_some(), checked.owes_full_pass), (is_kept, !is_kept));
+    }
+    for (when, is_kept) in [(NOW, true), ("2026-11-30T12:00:00.000001Z", false)] {
+        let remembered = Memory {
+            full_pass_at: Some(at(when)),
+            census: Some((Census::default(), at(when))),
+            reading: Some(reading(when, true)),
+            ..memory(head)
+        };
+        let checked = remembered.checked(head, at(NOW));
+        assert_eq!((checked.full_pass_at.is_some(), checked.census.is_some()), (is_kept, is_kept));
+        assert_eq!((checked.reading.is_some(), checked.owes_full_pass), (is_kept, !is_kept));
+    }
+}
+
+#[test]
+fn when_a_full_pass_begins() {
+    let fresh = Some("2026-11-29T12:00:00.000001Z");
+    let stale = Some("2026-11-29T12:00:00Z");
+    for (full_pass_at, owes, under_way, begins) in [
+        (None, false, None, true),
+        (fresh, false, None, false),
+        (stale, false, None, true),
+        (fresh, true, None, true),
+        // One that is under way goes on; a reading that only finds what is due is none.
+        (stale, false, Some(true), false),
+        (None, false, Some(true), false),
+        (stale, true, Some(false), true),
+    ] {
+        let remembered = Memory {
+            full_pass_at: full_pass_at.map(at),
+            owes_full_pass: owes,
+            reading: under_way.map(|is_full| reading(NOW, is_full)),
+            ..memory(marks(5, 5))
+        };
+        let due = |at| full_pass_due_at(at, Uuid::from_u128(7), DAY, false);
+        assert_eq!(
+            remembered.begins_full_pass(due, at(NOW)),
+            begins,
+            "{full_pass_at:?} {owes} {under_way:?}"
+        );
+    }
+}
+
+#[test]
+fn full_passes_of_many_tables_are_spread() {
+    let last = at(NOW);
+    let due: BTreeSet<UtcInstant> =
+        (0..200).map(|table| full_pass_due_at(last, Uuid::from_u128(table), DAY, true)).collect();
+    assert!(due.len() > 100, "{}", due.len());
+    assert!(due.iter().all(|due| *due <= last.plus(DAY) && *due > last.plus(DAY * 3 / 4)));
+    let same = |are_spread| full_pass_due_at(last, Uuid::from_u128(7), DAY, are_spread);
+    assert_eq!((same(false), same(true)), (last.plus(DAY), same(true)));
+}
+
+#[test]
+fn a_table_outgrows_its_watermark_with_more_late_files_than_half_of_those_counted() {
+    let mut census = Census::default();
+    let tuple = StoredTuple { keys: Vec::new(), values: Vec::new() };
+    for _ in 0..10 {
+        let shown = |_: &StoredTuple| (String::new(), Vec::new());
+        census.keep(KeptReason::NotExpired, None, None, tuple.clone(), shown);
+    }
+    let counted = Memory { census: Some((census, at(NOW))), ..memory(marks(1, 1)) };
+    assert_eq!((counted.is_outgrown_by(5), counted.is_outgrown_by(6)), (false, true));
+    assert!(!memory(marks(1, 1)).is_outgrown_by(i64::MAX));
+}
