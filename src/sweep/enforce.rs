@@ -233,7 +233,11 @@ impl<'a> Enforcement<'a> {
             self.due(session).await?;
         }
         if !self.is_over() {
-            self.read_on(session).await?;
+            return self.read_on(session).await;
+        }
+        // What a reading is to find was not looked at.
+        if self.memory.reading.as_ref().is_some_and(|reading| reading.is_listing) {
+            self.work.cut_short();
         }
         Ok(())
     }
