@@ -34,9 +34,10 @@ impl Enforcement<'_> {
                 }
             }
             None => {
-                // None, or of another column.
-                calendar::store::clear(session.connection(), table).await?;
+                // None, or of another column. A memory whose rows are gone would hide files until the next full
+                // pass: it goes before them.
                 store::forget(session.connection(), table).await?;
+                calendar::store::clear(session.connection(), table).await?;
                 self.memory = Memory::new(self.marks, book);
             }
         }
