@@ -88,8 +88,11 @@ impl Enforcement<'_> {
         let anew = rows.into_iter().map(|row| {
             let ends = judge.ends(row.key.spec_id, Some(&row.key.value));
             let (range_end, last_end) = match (row.key.is_day, ends) {
-                // Its values are judged when they are looked up.
-                (true, _) => (row.range_end, row.range_end),
+                // Its values are judged when they are looked up, from when the first of the day may be due.
+                (true, _) => {
+                    let day = row.range_end.plus_nanos(-1).days();
+                    (row.range_end, UtcInstant::from_days(day))
+                }
                 (false, Some(Ok(ends))) => (ends.own, ends.last),
                 (false, _) => (row.range_end, NEVER),
             };
