@@ -7,7 +7,8 @@ export SQLX_OFFLINE = true
 
 demo: setup
 	$(CARGO) build --locked --bin tailrace --example demo
-	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" target/debug/examples/demo $(DEMO)
+	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" \
+	  $(CARGO) run --quiet --locked --example demo -- $(DEMO)
 
 test: setup
 	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" \
