@@ -9,6 +9,7 @@
 //! Each statement here looks at the catalog by itself and asks again before it deletes. Of a moment in
 //! which the catalog is empty it keeps nothing but the time.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -38,6 +39,13 @@ pub struct NamedPolicy {
     pub field: String,
     /// How long a partition stayed, as written.
     pub keep: String,
+}
+
+/// A table that is gone: its catalog, its id, and its incarnation.
+pub type GoneTable = (i64, i64, Uuid);
+
+fn arrays(tables: &[GoneTable]) -> (Vec<i64>, Vec<i64>, Vec<Uuid>) {
+    tables.iter().copied().collect()
 }
 
 /// Notes which policies have their tables and which do not, in all catalogs but these; returns those whose
@@ -135,24 +143,32 @@ pub async fn with_gone_policies(connection: &mut Session, but: &[i64]) -> sqlx::
     .await
 }
 
-/// Notes that it is told that another table of this one's name has no policy; whether it was not before.
+/// Notes that it is told that another table has the name or the place of each of these, and no policy; returns
+/// those of which it was not before.
 pub async fn note_orphaned(
     connection: &mut Session,
-    catalog_id: i64,
-    table_id: i64,
-    table_uuid: Uuid,
-) -> sqlx::Result<bool> {
+    gone: &[GoneTable],
+) -> sqlx::Result<HashSet<GoneTable>> {
+    if gone.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let (catalogs, tables, incarnations) = arrays(gone);
     let noted = sqlx::query!(
-        r#"update tailrace.policy set gone_told = 'orphaned'
-           where catalog_id = $1 and table_id = $2 and table_uuid = $3
-             and gone_seen_at is not null and gone_told is distinct from 'orphaned'::text"#,
-        catalog_id,
-        table_id,
-        table_uuid
+        r#"update tailrace.policy p set gone_told = 'orphaned'
+           from (select distinct catalog_id, table_id, table_uuid
+                 from unnest($1::bigint[], $2::bigint[], $3::uuid[])
+                        as g (catalog_id, table_id, table_uuid)) as k
+           where p.catalog_id = k.catalog_id and p.table_id = k.table_id
+             and p.table_uuid = k.table_uuid
+             and p.gone_seen_at is not null and p.gone_told is distinct from 'orphaned'::text
+           returning coalesce(p.catalog_id) as "catalog_id!", p.table_id, p.table_uuid"#,
+        &catalogs,
+        &tables,
+        &incarnations
     )
-    .execute(connection)
+    .fetch_all(connection)
     .await?;
-    Ok(noted.rows_affected() > 0)
+    Ok(noted.into_iter().map(|row| (row.catalog_id, row.table_id, row.table_uuid)).collect())
 }
 
 /// Notes that it is told of all other policies that their tables are gone; returns those of which it was
@@ -182,11 +198,9 @@ pub async fn purge_policies(
     now: DateTime<Utc>,
     keep: Duration,
     but: &[i64],
-    needed: &[(i64, i64, Uuid)],
+    needed: &[GoneTable],
 ) -> sqlx::Result<Vec<NamedPolicy>> {
-    let catalogs: Vec<i64> = needed.iter().map(|needed| needed.0).collect();
-    let tables: Vec<i64> = needed.iter().map(|needed| needed.1).collect();
-    let incarnations: Vec<Uuid> = needed.iter().map(|needed| needed.2).collect();
+    let (catalogs, tables, incarnations) = arrays(needed);
     sqlx::query_as!(
         NamedPolicy,
         r#"delete from tailrace.policy p

@@ -259,7 +259,7 @@ impl Examination<'_> {
             }
         }
         let (name, every) = (catalog.name.as_str(), settings.full_pass_every);
-        let left = left_policies(connection, catalog.catalog_id).await.map(newest);
+        let left = left_policies(connection, &[catalog.catalog_id]).await.map(newest);
         let left = self.looked("policies", Some(catalog), left)?.unwrap_or_default();
         if let Some(now) = self.now.to_chrono() {
             self.findings.extend(policies::findings(name, &under_policy, &left, now));

@@ -76,7 +76,7 @@ pub async fn of_name(
 ) -> sqlx::Result<Vec<Tombstone>> {
     let mut places = BTreeSet::new();
     if let Some(LiveTable { identity, .. }) = live {
-        let left = left_policies(connection, identity.catalog_id).await?;
+        let left = left_policies(connection, &[identity.catalog_id]).await?;
         let here = left.into_iter().filter(|left| left.table_id == identity.table_id);
         places
             .extend(here.map(|left| (identity.catalog_id, left.old_table_id, left.old_table_uuid)));

@@ -5,15 +5,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use uuid::Uuid;
 
 use super::settings::Settings;
-use crate::catalog::checks::replaced::{LeftPolicy, left_policies};
+use crate::catalog::checks::replaced::{LeftPolicy, left_policies, newest};
 use crate::catalog::gone_tables::purge_gone_tables;
 use crate::catalog::purge::purge;
 use crate::catalog::session::Session;
-use crate::catalog::tables::catalogs;
-use crate::catalog::tombstones::{self, NamedPolicy};
+use crate::catalog::tombstones::{self, GoneTable, NamedPolicy};
 use crate::events;
 use crate::instant::UtcInstant;
 use crate::policy::command::{forget, set_again};
@@ -108,46 +106,28 @@ async fn look_after_tombstones(
 
 /// Tells of live tables that have the name or the place of one with a policy, and have none; returns the
 /// tables that are gone and had them.
-async fn tell_orphaned(
-    connection: &mut Session,
-    but: &[i64],
-) -> sqlx::Result<Vec<(i64, i64, Uuid)>> {
-    let mut needed = Vec::new();
-    let with_gone: BTreeSet<i64> =
-        tombstones::with_gone_policies(connection, but).await?.into_iter().collect();
+async fn tell_orphaned(connection: &mut Session, but: &[i64]) -> sqlx::Result<Vec<GoneTable>> {
+    let with_gone = tombstones::with_gone_policies(connection, but).await?;
     if with_gone.is_empty() {
-        return Ok(needed);
+        return Ok(Vec::new());
     }
-    for catalog in catalogs(connection).await? {
-        if !with_gone.contains(&catalog.catalog_id) {
-            continue;
-        }
-        // Of several that one live table has the place of, the one that was set last comes first, and is told.
-        let mut told = None;
-        for left in left_policies(connection, catalog.catalog_id).await? {
-            let LeftPolicy { old_table_id, old_table_uuid, .. } = left;
-            needed.push((catalog.catalog_id, old_table_id, old_table_uuid));
-            let is_news = tombstones::note_orphaned(
-                connection,
-                catalog.catalog_id,
-                old_table_id,
-                old_table_uuid,
-            );
-            let is_news = is_news.await?;
-            if is_news && told.replace(left.table_id) != Some(left.table_id) {
-                tracing::warn!(
-                    event = events::POLICY_ORPHANED,
-                    catalog = catalog.name,
-                    namespace = left.namespace, table = left.table,
-                    old_table_uuid = %old_table_uuid,
-                    field = left.field, keep = left.keep, mode = left.mode,
-                    set = set_again(&catalog.name, &left),
-                    unset = forget(&catalog.name, &left),
-                    "A table with a policy is gone, and another one is in its place that has none: nothing \
-                     is dropped from it until `set` is run; if that is meant, `unset` settles it"
-                );
-            }
-        }
+    let left = left_policies(connection, &with_gone).await?;
+    let gone = |left: &LeftPolicy| (left.catalog_id, left.old_table_id, left.old_table_uuid);
+    let needed: Vec<GoneTable> = left.iter().map(gone).collect();
+    let news = tombstones::note_orphaned(connection, &needed).await?;
+    // Of several that one live table has the place of, the one that was set last comes first, and is told.
+    for left in newest(left.into_iter().filter(|left| news.contains(&gone(left))).collect()) {
+        tracing::warn!(
+            event = events::POLICY_ORPHANED,
+            catalog = left.catalog,
+            namespace = left.namespace, table = left.table,
+            old_table_uuid = %left.old_table_uuid,
+            field = left.field, keep = left.keep, mode = left.mode,
+            set = set_again(&left.catalog, &left),
+            unset = forget(&left.catalog, &left),
+            "A table with a policy is gone, and another one is in its place that has none: nothing \
+             is dropped from it until `set` is run; if that is meant, `unset` settles it"
+        );
     }
     Ok(needed)
 }

@@ -58,7 +58,7 @@ pub async fn replaced(
     scene: &Scene<'_>,
     findings: &mut Findings,
 ) -> Result<(), Stop> {
-    for left in newest(left_policies(probe.turn().await?, scene.catalog.catalog_id).await?) {
+    for left in newest(left_policies(probe.turn().await?, &[scene.catalog.catalog_id]).await?) {
         if scene.has(left.table_id) {
             let (old, field, keep) = (left.old_table_id, &left.field, &left.keep);
             findings.add(Sample {

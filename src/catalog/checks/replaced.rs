@@ -7,6 +7,10 @@ use crate::catalog::session::Session;
 /// A policy of a table that is gone, and a live table in its place that has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftPolicy {
+    /// The catalog's key.
+    pub catalog_id: i64,
+    /// The catalog's name.
+    pub catalog: String,
     /// The table that had the policy.
     pub old_table_id: i64,
     /// Its incarnation.
@@ -27,7 +31,7 @@ pub struct LeftPolicy {
     pub mode: String,
 }
 
-/// Every such policy of a catalog, by the live table, the one that was set last first. A policy of any
+/// Every such policy of these catalogs, by catalog and live table, the one that was set last first. A policy of any
 /// mode is one, and the property counts as a policy of the successor.
 ///
 /// Asks the catalog itself and no note of a pass: it is so from the moment in which the new table is
@@ -39,24 +43,25 @@ pub struct LeftPolicy {
 /// successor is known by its name only.
 pub async fn left_policies(
     connection: &mut Session,
-    catalog_id: i64,
+    catalogs: &[i64],
 ) -> sqlx::Result<Vec<LeftPolicy>> {
     sqlx::query_as!(
         LeftPolicy,
         r#"with recursive replaced as materialized (
-             select t.replaced_table_id as old_id, t.table_id as new_id
+             select t.catalog_id, t.replaced_table_id as old_id, t.table_id as new_id
              from (select null::bigint as replaced_table_id) as absent
              cross join lateral (
                select catalog_id, table_id, replaced_table_id from hog_table) as t
-             where t.catalog_id = $1 and t.replaced_table_id is not null
+             where t.catalog_id = any ($1::bigint[]) and t.replaced_table_id is not null
            ),
            gone as materialized (
-             select distinct on (p.table_id, p.table_uuid)
-                    p.table_id, p.table_uuid, p.field, p.keep, p.mode, p.revision,
-                    o.table_id is not null as is_dropped,
+             select distinct on (p.catalog_id, p.table_id, p.table_uuid)
+                    p.catalog_id, c.name as catalog, p.table_id, p.table_uuid, p.field, p.keep,
+                    p.mode, p.revision, o.table_id is not null as is_dropped,
                     coalesce(l.namespace, p.namespace_name) as namespace,
                     coalesce(l.name, p.table_name) as name
              from tailrace.policy p
+             join hog_catalog c on c.catalog_id = p.catalog_id
              left join hog_table o on o.catalog_id = p.catalog_id and o.table_id = p.table_id
                                   and o.table_uuid = p.table_uuid
              left join lateral (
@@ -66,65 +71,68 @@ pub async fn left_policies(
                                    and n.namespace_id = v.namespace_id
                where v.catalog_id = o.catalog_id and v.table_id = o.table_id
                order by v.begin_snapshot desc limit 1) as l on true
-             where p.catalog_id = $1 and p.gone_told is distinct from 'settled'::text
+             where p.catalog_id = any ($1::bigint[])
+               and p.gone_told is distinct from 'settled'::text
                -- Of another catalog that had the id, it says nothing of this one.
-               and coalesce(p.catalog_name, (select c.name from hog_catalog c
-                                             where c.catalog_id = $1))
-                   = (select c.name from hog_catalog c where c.catalog_id = $1)
+               and coalesce(p.catalog_name, c.name) = c.name
                and not coalesce(o.dropped_snapshot is null and l.end_snapshot is null
                                 and not l.dropped, false)
-             order by p.table_id, p.table_uuid, p.source desc
+             order by p.catalog_id, p.table_id, p.table_uuid, p.source desc
            ),
            chain as (
-             select g.table_id as old_id, g.table_uuid as old_uuid, r.new_id
-             from gone g join replaced r on r.old_id = g.table_id
+             select g.catalog_id, g.table_id as old_id, g.table_uuid as old_uuid, r.new_id
+             from gone g join replaced r on r.catalog_id = g.catalog_id and r.old_id = g.table_id
              where g.is_dropped
              union
-             select c.old_id, c.old_uuid, r.new_id
-             from chain c join replaced r on r.old_id = c.new_id
+             select c.catalog_id, c.old_id, c.old_uuid, r.new_id
+             from chain c join replaced r on r.catalog_id = c.catalog_id and r.old_id = c.new_id
            ),
            successor as (
-             select k.old_id, k.old_uuid, k.new_id, pg_catalog.bool_or(k.by_lineage) as by_lineage
+             select k.catalog_id, k.old_id, k.old_uuid, k.new_id,
+                    pg_catalog.bool_or(k.by_lineage) as by_lineage
              from (
-               select c.old_id, c.old_uuid, c.new_id, true as by_lineage from chain c
+               select c.catalog_id, c.old_id, c.old_uuid, c.new_id, true as by_lineage from chain c
                union all
-               select g.table_id, g.table_uuid, v.table_id, false
+               select g.catalog_id, g.table_id, g.table_uuid, v.table_id, false
                from gone g
-               join hog_namespace n on n.catalog_id = $1 and n.name = g.namespace
+               join hog_namespace n on n.catalog_id = g.catalog_id and n.name = g.namespace
                                    and not n.dropped
-               join hog_table_version v on v.catalog_id = $1 and v.namespace_id = n.namespace_id
+               join hog_table_version v on v.catalog_id = g.catalog_id
+                                       and v.namespace_id = n.namespace_id
                                        and v.name = g.name and v.end_snapshot is null) as k
-             group by k.old_id, k.old_uuid, k.new_id
+             group by k.catalog_id, k.old_id, k.old_uuid, k.new_id
            )
-           select s.old_id as "old_table_id!", s.old_uuid as "old_table_uuid!",
+           select g.catalog_id as "catalog_id!", g.catalog as "catalog!",
+                  s.old_id as "old_table_id!", s.old_uuid as "old_table_uuid!",
                   t.table_id as "table_id!", s.by_lineage as "is_replacement!",
                   n.name as "namespace!", v.name as "table!", g.field as "field!",
                   g.keep as "keep!", g.mode as "mode!"
            from successor s
            cross join (select null::jsonb as properties) as absent
-           join gone g on g.table_id = s.old_id and g.table_uuid = s.old_uuid
-           join hog_table t on t.catalog_id = $1 and t.table_id = s.new_id
+           join gone g on g.catalog_id = s.catalog_id and g.table_id = s.old_id
+                      and g.table_uuid = s.old_uuid
+           join hog_table t on t.catalog_id = s.catalog_id and t.table_id = s.new_id
                            and t.dropped_snapshot is null
            join lateral (
              select catalog_id, table_id, namespace_id, name, end_snapshot, properties
              from hog_table_version) as v
-             on v.catalog_id = $1 and v.table_id = t.table_id and v.end_snapshot is null
-           join hog_namespace n on n.catalog_id = $1 and n.namespace_id = v.namespace_id
+             on v.catalog_id = t.catalog_id and v.table_id = t.table_id and v.end_snapshot is null
+           join hog_namespace n on n.catalog_id = v.catalog_id and n.namespace_id = v.namespace_id
                                and not n.dropped
            where not coalesce(v.properties ? 'partition_retention'::text, false)
              and t.table_uuid <> g.table_uuid
              and not exists (select from tailrace.policy s
-                             where s.catalog_id = $1 and s.table_id = t.table_id
+                             where s.catalog_id = t.catalog_id and s.table_id = t.table_id
                                and s.table_uuid = t.table_uuid)
-           order by t.table_id, g.revision desc"#,
-        catalog_id
+           order by g.catalog, t.table_id, g.revision desc"#,
+        catalogs
     )
     .fetch_all(connection)
     .await
 }
 
-/// Of each live table the policy that was set last.
+/// Of each live table the policy that was set last; of policies in their order.
 pub fn newest(mut left: Vec<LeftPolicy>) -> Vec<LeftPolicy> {
-    left.dedup_by_key(|policy| policy.table_id);
+    left.dedup_by_key(|policy| (policy.catalog_id, policy.table_id));
     left
 }

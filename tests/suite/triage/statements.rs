@@ -10,7 +10,8 @@ use crate::support::TestDatabase;
 use crate::support::program::{days_ago, settings};
 
 /// How many requests a pass sends that has nothing to do in so many catalogs, of each of which a drop is not
-/// gone yet; the second time, for the first one notes the heads.
+/// gone yet, and a table with a policy is gone and another one has its name; the second time, for the first one
+/// notes the heads.
 async fn requests(catalogs: usize) -> Result<usize> {
     let database = TestDatabase::new().await?;
     for number in 0..catalogs {
@@ -18,6 +19,10 @@ async fn requests(catalogs: usize) -> Result<usize> {
         let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;
         table.append(vec![NewFile::of([days_ago(0)]), NewFile::of([days_ago(9)])]).await?;
         database.govern(&table, "at", "7d").await?;
+        let gone = database.table(&catalog, "gone", &[Field::day("at")]).await?;
+        database.govern(&gone, "at", "7d").await?;
+        gone.drop_table().await?;
+        database.table(&catalog, "gone", &[Field::day("at")]).await?;
     }
     assert_eq!(database.sweep().await?.counts().files, catalogs as i64);
     settle(&database).await?;
