@@ -142,6 +142,53 @@ impl Lookup<'_> {
         Ok(Ask { rows: rows.collect(), candidates })
     }
 
+    /// The values of a row that have not expired, the first to end first. `None` where they cannot be told, or
+    /// are more than are listed at once.
+    pub async fn values_of(
+        &self,
+        connection: &mut Session,
+        row: &Row,
+    ) -> sqlx::Result<Option<Vec<Candidate>>> {
+        let RowKey { spec_id, value, .. } = &row.key;
+        let Some(lead_key) = self.judge.spec(*spec_id).and_then(|spec| spec.lead_key()) else {
+            return Ok(None);
+        };
+        let mut texts = BTreeSet::new();
+        match row.key.day() {
+            None => {
+                texts.insert((lead_key, value.clone()));
+            }
+            Some(day) => {
+                let Some(ending) = self.judge.ending_on(*spec_id, day, day) else {
+                    return Ok(None);
+                };
+                for (key_index, values) in ending.texts {
+                    texts.extend(values.into_iter().map(|text| (key_index, text)));
+                }
+                for (key_index, betweens) in ending.between {
+                    for (after, before) in betweens {
+                        let (after, before) = (Some(after.as_str()), Some(before.as_str()));
+                        let piece = self.texts(connection, key_index, after, before);
+                        let (listed, None) = piece.await? else { return Ok(None) };
+                        let ends_then = |text: &String| {
+                            self.ends(*spec_id, text).is_some_and(|ends| ends.day() == day)
+                        };
+                        let listed = listed.into_iter().filter(ends_then);
+                        texts.extend(listed.map(|text| (key_index, text)));
+                    }
+                }
+            }
+        }
+        let cutoff = self.judge.retention().cutoff();
+        let of = |(key_index, text): (i32, String)| {
+            let end = self.ends(*spec_id, &text)?.last;
+            (end > cutoff).then_some(Candidate { end, key_index, text })
+        };
+        let mut values: Vec<Candidate> = texts.into_iter().filter_map(of).collect();
+        values.sort_unstable();
+        Ok(Some(values))
+    }
+
     /// Whether a value has expired; where it has not, notes when it ends.
     fn is_due(&self, ends: Option<Ends>, pending: &mut Option<UtcInstant>) -> bool {
         let Some(Ends { last, .. }) = ends else { return false };

@@ -33,6 +33,9 @@ const WITHOUT_INDEX: Duration = Duration::from_secs(600);
 /// So many rows are asked for a live file, to tell which falls due next.
 const ROWS_PROBED: i64 = 20;
 
+/// So many values of them.
+const VALUES_PROBED: usize = 50;
+
 /// So many entries of a value are looked at for that.
 const ENTRIES_PROBED: i64 = 2_000;
 
@@ -174,37 +177,45 @@ async fn catch_up(
     Ok(None)
 }
 
-/// The first row after the cutoff that has a live file.
+/// When the first value after the cutoff ends that has a live file.
 async fn next_expiry(
     connection: &mut Session,
     lookup: &Lookup<'_>,
 ) -> anyhow::Result<Option<NextExpiry>> {
-    let (table, judge) = (lookup.table, lookup.judge);
-    let retention = judge.retention();
+    let (table, retention) = (lookup.table, lookup.judge.retention());
     let rows = store::upcoming(connection, table, retention.cutoff(), ROWS_PROBED).await?;
-    let mut last = None;
+    let (mut first, mut probed): (Option<UtcInstant>, usize) = (None, 0);
     for row in &rows {
-        let at = row.last_end.plus(retention.keep);
-        let lead = judge.spec(row.key.spec_id).and_then(|spec| spec.lead_key());
-        let (Some(key_index), false) = (lead, row.key.is_day) else {
-            // Which of its values have files is not asked of a day.
-            return Ok(Some(NextExpiry::NotBefore(at)));
+        // Rows after this one end no earlier than it; of a day the first of its values may have no file left.
+        if first.is_some_and(|first| first <= row.last_end) {
+            break;
+        }
+        let not_before = NextExpiry::NotBefore(row.last_end.plus(retention.keep));
+        let Some(values) = lookup.values_of(connection, row).await? else {
+            return Ok(Some(not_before));
         };
-        let has_file = has_live_file(
-            connection,
-            table.catalog_id,
-            table.table_id,
-            (key_index, &row.key.value),
-            ENTRIES_PROBED,
-        );
-        match has_file.await? {
-            Some(true) => return Ok(Some(NextExpiry::At(at))),
-            Some(false) => last = Some(at),
-            None => return Ok(Some(NextExpiry::NotBefore(at))),
+        for Candidate { end, key_index, text } in values {
+            if first.is_some_and(|first| first <= end) {
+                break;
+            }
+            probed += 1;
+            let (catalog_id, value) = (table.catalog_id, (key_index, text.as_str()));
+            let has_file =
+                has_live_file(connection, catalog_id, table.table_id, value, ENTRIES_PROBED);
+            match has_file.await? {
+                Some(true) => first = Some(end),
+                Some(false) if probed < VALUES_PROBED => {}
+                Some(false) | None => return Ok(Some(not_before)),
+            }
         }
     }
-    let is_bounded = rows.len() as i64 >= ROWS_PROBED;
-    Ok(last.filter(|_| is_bounded).map(NextExpiry::NotBefore))
+    let last = rows.last().filter(|_| rows.len() as i64 >= ROWS_PROBED).map(|row| row.last_end);
+    let at = |end: UtcInstant| end.plus(retention.keep);
+    Ok(match (first, last) {
+        (Some(first), Some(last)) if last < first => Some(NextExpiry::NotBefore(at(last))),
+        (Some(first), _) => Some(NextExpiry::At(at(first))),
+        (None, last) => last.map(|last| NextExpiry::NotBefore(at(last))),
+    })
 }
 
 async fn look_up(

@@ -20,7 +20,7 @@ mod context;
 pub(crate) mod effective;
 mod enforce;
 pub mod evidence;
-pub(crate) mod find;
+pub mod find;
 mod house;
 mod intake;
 mod lease;
