@@ -1,5 +1,7 @@
 //! What is due by the calendar.
 
+use std::collections::HashSet;
+
 use super::{Enforcement, Reached};
 use crate::catalog::live_file::LiveFile;
 use crate::instant::UtcInstant;
@@ -33,7 +35,7 @@ impl<'a> Enforcement<'a> {
                         .await
                         .map(|(reached, _)| reached);
                 }
-                self.begin_finding(session).await?;
+                self.begin_reading(session, false).await?;
                 return Ok(Reached::All);
             }
             if !self.look_up_due(session, rows).await?.is_all() {
@@ -107,6 +109,9 @@ impl<'a> Enforcement<'a> {
         }
         self.has_begun = true;
         let reached = self.drop_found(session, &mut sorter).await?;
+        // What was not tried was met all the same.
+        self.has_seen_all = true;
+        self.forget_unmet();
         let rows = due.into_iter().map(|row| {
             // What has not expired of a day is told by the files.
             AskedRow { row, last: None, pending: None }
@@ -146,8 +151,8 @@ impl<'a> Enforcement<'a> {
             return Ok(());
         }
         let (table, connection) = (self.lookup.table, session.connection());
-        let written = store::put(connection, table, &rows).await?;
-        store::hasten(connection, table, &rows, self.lookup.judge.retention().keep).await?;
+        let keep = self.lookup.judge.retention().keep;
+        let written = store::put(connection, table, &rows, keep).await?;
         if written == 0 {
             return Ok(());
         }
@@ -170,7 +175,7 @@ impl<'a> Enforcement<'a> {
     /// Forgets what waited under values that were looked up whole, and was not met.
     pub(super) fn forget_looked(&mut self, candidates: &[Candidate]) {
         let judge = self.lookup.judge;
-        let looked: std::collections::HashSet<(i32, &str)> =
+        let looked: HashSet<(i32, &str)> =
             candidates.iter().map(|of| (of.key_index, of.text.as_str())).collect();
         let is_looked = |waiting: &Waiting| {
             let lead = judge.spec(waiting.spec_id).and_then(|spec| spec.lead_position());

@@ -91,21 +91,30 @@ impl Enforcement<'_> {
                 }
             }
         }
-        // Values that no row was asked for, as in a full pass. A day of which only some were is due again.
-        let mut seen = Vec::new();
+        // Values that no row was asked for, as in a full pass. A day of which only some were is due again. Of
+        // what was read piece by piece other pieces, before or after, may have left something as well.
+        let (mut seen, mut pieces) = (Vec::new(), Vec::new());
         for (key, row) in rows {
             let left = by_row.remove(&key).unwrap_or_default();
-            match key.is_day {
-                true => seen.push(row),
-                false => stay.push(self.left_row(row, &left, None)),
+            match (sorter.is_whole, key.is_day) {
+                (false, _) => pieces.push(self.left_row(row, &left, None)),
+                (true, true) => seen.push(row),
+                (true, false) => stay.push(self.left_row(row, &left, None)),
             }
         }
-        let connection = session.connection();
-        store::put(connection, table, &seen).await?;
+        let (connection, keep) = (session.connection(), self.lookup.judge.retention().keep);
+        store::put(connection, table, &pieces, keep).await?;
+        store::put(connection, table, &seen, keep).await?;
         let keys: Vec<RowKey> = seen.into_iter().map(|row| row.key).collect();
         store::end_pauses(connection, table, &keys).await?;
         store::set(connection, table, &stay).await?;
-        store::remove(connection, table, &gone).await
+        if gone.is_empty() {
+            return Ok(());
+        }
+        // Before the rows by which it is looked at: what waited of these values would be told as waiting until the
+        // next full pass.
+        self.remember_waiting(session).await?;
+        store::remove(session.connection(), table, &gone).await
     }
 
     /// A row as it is after a look that left something of it.

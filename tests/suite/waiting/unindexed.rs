@@ -5,6 +5,7 @@ use tailrace::catalog::connect::close;
 use tailrace::explicit::drop_partitions;
 use tailrace::sweep::Settings;
 use tailrace_kit::lake::{Field, NewFile, Table};
+use tailrace_kit::standin::HeldFiles;
 
 use super::Scene;
 use crate::explicit::{drop_of, item, patient, raw};
@@ -52,6 +53,28 @@ async fn what_is_gone_waits_no_more() -> Result<()> {
     assert_eq!(scene.live().await?, [3]);
     scene.sweep_with(&reading(), "2026-11-30T12:15:00Z").await?;
     assert_eq!(scene.waits().await?, [poisoned("2019-04-17")]);
+    Ok(())
+}
+
+/// A later piece of the same reading has a file of the same day that is young, for it has a younger hour: what an
+/// earlier piece left of that day is due all the same.
+#[tokio::test]
+async fn what_waits_of_a_day_is_due_whatever_later_pieces_have_of_it() -> Result<()> {
+    let scene = Scene::days(0).await?;
+    scene.database.sql("DROP INDEX hog_file_partition_value_lookup").await?;
+    let spec = [Field::day("at"), Field::hour("at")];
+    let table = scene.database.table(&scene.catalog, "hours", &spec).await?;
+    scene.database.govern(&table, "at", "7d").await?;
+    // 2026-11-20, and the last hours of 2026-11-29.
+    let file = |hour: i64| NewFile::of(["20777".to_owned(), hour.to_string()]);
+    let files = vec![file(498_648).pending(), file(498_886), file(498_887), file(498_886)];
+    let ids = table.append(files).await?.file_ids;
+    let held = HeldFiles::hold(&scene.catalog, 10).await?;
+    scene.sweep_with(&reading(), "2026-11-30T12:00:00Z").await?;
+    held.release().await?;
+    assert_eq!(live_ids(&table).await?, ids);
+    scene.sweep_with(&reading(), "2026-11-30T12:10:00Z").await?;
+    assert_eq!(live_ids(&table).await?, ids[1..]);
     Ok(())
 }
 
