@@ -102,14 +102,14 @@ impl Waiting {
     /// When its pause ends; `None` where there is none, where it is over, or where it would be longer
     /// than any pause: no pass can have written that.
     pub fn pauses_until(&self, now: UtcInstant, pauses: &Pauses) -> Option<UtcInstant> {
-        let farthest = now.plus(pauses.longest(self.reason));
+        let farthest = now.plus(pauses.longest());
         self.next_look.filter(|next| now < *next && *next <= farthest)
     }
 
     /// Whether it can be relied on that the tuple still waits, a `grace` after a pass should have
     /// looked: a memory that no pass has kept up says nothing.
     pub fn is_current(&self, now: UtcInstant, grace: Duration, pauses: &Pauses) -> bool {
-        let farthest = self.seen_at.plus(pauses.longest(self.reason));
+        let farthest = self.seen_at.plus(pauses.longest());
         let next = self.next_look.filter(|next| *next <= farthest);
         let should_look = next.map_or(self.seen_at, |next| next.max(self.seen_at));
         self.is_past(now) && should_look.plus(grace) >= now

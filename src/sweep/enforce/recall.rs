@@ -5,11 +5,11 @@ use crate::catalog::live_file::LiveFile;
 use crate::instant::UtcInstant;
 use crate::sweep::ask::{Ask, NEVER};
 use crate::sweep::calendar::{self, Row};
-use crate::sweep::context::Kind;
 use crate::sweep::lease::LeasedSession;
 use crate::sweep::memory::{BookDigest, Memory, full_pass_due_at, store};
+use crate::sweep::slices::Step;
 use crate::sweep::sorter::Sorter;
-use crate::sweep::waiting::{self, WaitReason, WaitingList};
+use crate::sweep::waiting::{self, WaitingList};
 
 impl Enforcement<'_> {
     /// Reads what is remembered, and judges the calendar by the specs as they are known now. Whether a full pass
@@ -52,7 +52,7 @@ impl Enforcement<'_> {
             let every = settings.full_pass_every;
             full_pass_due_at(at, table.table_uuid, every, settings.spreads_full_passes)
         };
-        let begins = settings.kind == Kind::Regular && self.memory.begins_full_pass(due, now);
+        let begins = self.context.through == Step::Rest && self.memory.begins_full_pass(due, now);
         let is_listing = self.list_from().is_some();
         let is_another = revision.is_some_and(|revision| revision != self.policy.revision);
         let heeds_pauses = settings.heeds_pauses && !begins && !is_listing && !is_another;
@@ -107,7 +107,7 @@ impl Enforcement<'_> {
     /// A pause that lies further ahead was noted by another clock or configuration, and is over.
     fn farthest_pause(&self) -> UtcInstant {
         let settings = self.context.settings;
-        let ceiling = settings.pauses().longest(WaitReason::Poisoned).max(settings.full_pass_every);
+        let ceiling = settings.pauses().longest().max(settings.full_pass_every);
         self.context.now.plus(ceiling)
     }
 
@@ -161,8 +161,6 @@ impl Enforcement<'_> {
         let due = due.await?;
         let (_, mut sorter) = self.look_at_all(session, files, due).await?;
         let census = std::mem::take(&mut sorter.census);
-        // What was not tried was met all the same.
-        self.has_seen_all = true;
         self.memory.reading = None;
         self.memory.owes_full_pass = false;
         self.memory.census = Some((census, now));

@@ -5,12 +5,11 @@ use std::time::Duration;
 use super::WaitReason;
 use crate::backoff::Backoff;
 
-/// The pauses of a poisoned tuple.
-const POISONED: Backoff =
-    Backoff { shortest: Duration::from_secs(15 * 60), longest: Duration::from_secs(24 * 3600) };
+/// The longest pause, unless full passes come more often.
+const LONGEST: Duration = Duration::from_secs(6 * 3600);
 
-/// The longest pause of the others, unless full passes come more often.
-const OTHERS_LONGEST: Duration = Duration::from_secs(6 * 3600);
+/// The first pause of a poisoned tuple.
+const POISONED_FIRST: Duration = Duration::from_secs(15 * 60);
 
 /// What the pauses go by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,12 +23,9 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// The longest pause for a reason.
-    pub fn longest(&self, reason: WaitReason) -> Duration {
-        match reason {
-            WaitReason::Poisoned => POISONED.longest,
-            _ => OTHERS_LONGEST.min(self.full_pass_every),
-        }
+    /// The longest pause.
+    pub fn longest(&self) -> Duration {
+        LONGEST.min(self.full_pass_every)
     }
 
     /// The pause after so many looks in a row that found it so for the same reason. After the first one
@@ -37,11 +33,15 @@ impl Pauses {
     pub fn after(&self, looks: u32, reason: WaitReason) -> Option<Duration> {
         match (reason, looks) {
             // The whole of it: passes of one daemon do not get in each other's way.
-            (WaitReason::Poisoned, _) => Some(POISONED.pause(looks.saturating_sub(1), 1.0)),
+            (WaitReason::Poisoned, _) => {
+                let longest = self.longest();
+                let poisoned = Backoff { shortest: POISONED_FIRST.min(longest), longest };
+                Some(poisoned.pause(looks.saturating_sub(1), 1.0))
+            }
             (_, 0 | 1) => None,
             (_, looks) => {
                 let grown = self.pass_every.saturating_mul(2_u32.saturating_pow(looks - 2));
-                Some(grown.min(self.longest(reason)))
+                Some(grown.min(self.longest()))
             }
         }
     }

@@ -56,7 +56,7 @@ fn a_look_comes_no_later_than_when_the_tuple_goes_and_no_pause_is_longer_than_th
         list.keep(&expired(1), evidence, Some(later.plus(leaves_in)), later);
         assert_eq!(list.next_look_of(&expired(1).tuple), Some(later.plus(next_in)));
     }
-    for (reason, longest) in [(evidence, 6 * HOUR), (WaitReason::Poisoned, 24 * HOUR)] {
+    for (reason, longest) in [(evidence, 6 * HOUR), (WaitReason::Poisoned, 6 * HOUR)] {
         let mut list = empty();
         list.keep(&expired(1), reason, None, noon);
         let mut remembered = stored(&list);
