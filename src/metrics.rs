@@ -193,6 +193,7 @@ mod tests {
             tables: Vec::new(),
             skipped_catalogs: Vec::new(),
             failed_catalogs: Vec::new(),
+            gave_way: false,
         };
         metrics.pass_done(&report);
         let failure = CatalogFailure { catalog: "lake".into(), error: "no".into(), away: false };

@@ -43,6 +43,7 @@ pub async fn run(config: Config, tokens: Option<Tokens>, hangups: Hangups) -> an
         metrics: Arc::default(),
         pacing: Arc::default(),
         wakes: Arc::new(Mutex::new(Wakes::new(fastrand::u64(..)))),
+        gave_way: Arc::default(),
     };
     let turn = Turn::default();
     let tokens = tokens.map(Arc::new);
@@ -105,7 +106,8 @@ fn context(runner: &Runner, turn: &Turn, tokens: Option<Arc<Tokens>>) -> Context
         database: Arc::new(move || database(&config)),
         pass: Arc::new(move |scope, stop| {
             let runner = pass.clone();
-            async move { runner.pass(PassKind::Regular, &scope, &stop).await }.boxed()
+            let settings = runner.settings(PassKind::Regular);
+            async move { runner.pass(&settings, &scope, &stop).await }.boxed()
         }),
         turn: turn.clone(),
         metrics: runner.metrics.clone(),
@@ -124,13 +126,22 @@ struct Runner {
     // A pass does not start with a share of the commit lock that the one before has used up.
     pacing: Arc<Pacing>,
     wakes: Arc<Mutex<Wakes>>,
+    // Whether the pass before ended readings for what fell due meanwhile: the wake that follows goes on with
+    // them, once that is done.
+    gave_way: Arc<AtomicBool>,
 }
 
 impl Runner {
     /// A pass that the schedule asked for, or the one before it.
     async fn scheduled(&self, kind: PassKind, stop: &CancellationToken) -> PassEnd {
         let began = self.pacing.now();
-        let result = self.pass(kind, &Scope::default(), stop).await;
+        let goes_on = self.gave_way.swap(false, Ordering::Relaxed);
+        let settings = self.settings(if goes_on { PassKind::Regular } else { kind });
+        let lag = self.config.schedule.cron.is_none().then(|| self.config.schedule.lag.get());
+        let settings = Settings { wakes_within: lag, ..settings };
+        let result = self.pass(&settings, &Scope::default(), stop).await;
+        let gave_way = result.as_ref().is_ok_and(|report| report.gave_way);
+        self.gave_way.store(gave_way, Ordering::Relaxed);
         let as_of = result.as_ref().ok().map(|report| report.as_of);
         let end = end_of(result);
         let (Some(as_of), PassEnd::Done { .. } | PassEnd::Failed { .. }) = (as_of, &end) else {
@@ -166,13 +177,21 @@ impl Runner {
         Ok(wakes.after(ended, &due, moment, rules))
     }
 
+    fn settings(&self, kind: PassKind) -> Settings {
+        let kind = match kind {
+            PassKind::Regular => Kind::Regular,
+            PassKind::Wake => Kind::Wake,
+        };
+        Settings { kind, ..Settings::from_config(&self.config) }
+    }
+
     async fn pass(
         &self,
-        kind: PassKind,
+        settings: &Settings,
         scope: &Scope,
         stop: &CancellationToken,
     ) -> anyhow::Result<PassReport> {
-        let result = self.uncounted(kind, scope, stop).await;
+        let result = self.uncounted(settings, scope, stop).await;
         match &result {
             Ok(report) => self.metrics.pass_done(report),
             Err(error) => self.metrics.pass_failed(is_away(error)),
@@ -218,17 +237,12 @@ impl Runner {
 
     async fn uncounted(
         &self,
-        kind: PassKind,
+        settings: &Settings,
         scope: &Scope,
         stop: &CancellationToken,
     ) -> anyhow::Result<PassReport> {
         let database = self.prepared_database().await?;
-        let kind = match kind {
-            PassKind::Regular => Kind::Regular,
-            PassKind::Wake => Kind::Wake,
-        };
-        let settings = Settings { kind, ..Settings::from_config(&self.config) };
-        run_paced_pass(&database, &settings, scope, stop, &|_| {}, &self.pacing).await
+        run_paced_pass(&database, settings, scope, stop, &|_| {}, &self.pacing).await
     }
 }
 

@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::pacing::Pacing;
 use super::settings::Settings;
+use super::slices::Step;
 use crate::catalog::clock;
 use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
@@ -70,6 +71,14 @@ pub struct Context<'a> {
     pub lock_tries: u32,
     /// Whether a commit of the table went through in an earlier turn of the pass.
     pub went_through: bool,
+    /// The last step of the table that the pass is through with.
+    pub done: Option<Step>,
+    /// The last step that this turn goes to: others wait with earlier ones than those after it.
+    pub through: Step,
+    /// The earliest step that another catalog waits with in this round.
+    pub first_waiting: &'a (dyn Fn() -> Option<Step> + Send + Sync),
+    /// When readings end, for something else has fallen due by then, by the clock of `pacing`.
+    pub gives_way_at: Option<Instant>,
 }
 
 impl Context<'_> {
@@ -86,6 +95,11 @@ impl Context<'_> {
     /// in another turn or pass stops then.
     pub fn is_over(&self) -> bool {
         self.stop.is_cancelled() || self.pacing.now() >= self.budget.turn_ends
+    }
+
+    /// Whether what is not due ends here, for something else has fallen due since the pass began.
+    pub fn gives_way(&self) -> bool {
+        self.gives_way_at.is_some_and(|at| self.pacing.now() >= at)
     }
 
     /// Whether the time of the pass is over: no commit starts any more.

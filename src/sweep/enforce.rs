@@ -1,7 +1,7 @@
 //! A pass over one table: find, drop, remember.
 //!
-//! What is due by the calendar comes first: a few short statements, whatever the table and its neighbours
-//! hold. Then the values of files that came since the watermark are put into the calendar, and looked up
+//! What is due by the calendar comes first, of all tables: a few short statements, whatever the table and its
+//! neighbours hold. Then the values of files that came since the watermark are put into the calendar, and looked up
 //! where they have expired. A **full** pass, the first one and every `sweep.full_pass_every`, trusts nothing:
 //! it looks up every expired value there is and then reads all of the table's files in pieces, which finds
 //! what was overlooked and counts what stays. All go in rounds: find some, drop them, find more; so that no
@@ -22,12 +22,13 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::calendar::RowKey;
 use super::census::{Census, Health};
-use super::context::{Context, Kind};
+use super::context::Context;
 use super::evidence::{Evidence, Withheld};
 use super::lease::LeasedSession;
 use super::lookup::Lookup;
 use super::memory::{BookDigest, Memory};
 use super::plan::{ExpiredTuple, dates_nothing};
+use super::slices::Step;
 use super::sorter::in_order;
 use super::waiting::{Remembered, WaitReason, Waiting, WaitingList};
 use super::work::Work;
@@ -109,6 +110,8 @@ pub struct Enforcement<'a> {
     has_index: bool,
     /// Whether this turn has looked anything up.
     has_begun: bool,
+    /// Whether it has come to the last step, which gives way to what falls due.
+    is_at_rest: bool,
 }
 
 /// How far a step came.
@@ -166,6 +169,7 @@ impl<'a> Enforcement<'a> {
             found_any: false,
             has_index: true,
             has_begun: false,
+            is_at_rest: false,
         }
     }
 
@@ -191,7 +195,7 @@ impl<'a> Enforcement<'a> {
             self.full_at_once(session, files).await?;
         } else {
             if is_full {
-                self.begin_full();
+                self.begin_reading(session, true).await?;
             }
             self.in_steps(session).await?;
         }
@@ -210,27 +214,42 @@ impl<'a> Enforcement<'a> {
         Ok(Findings { census, withheld, undatable_waiting, health, is_full, has_index, poisoned })
     }
 
-    /// What is due, then what a full pass lists, then what came late, then the reading: each only where all
-    /// before it was tried, but for late files, whose values are put into the calendar all the same. A pass that
-    /// was woken keeps to what is due.
+    /// What is due, then what came late, then what a full pass lists, then the reading: each only where all
+    /// before it was tried, but for late files, whose values are put into the calendar all the same. The turn
+    /// begins after the step that the pass is through with, and ends with its last one: what is due of other
+    /// tables comes before what is late of this one.
     ///
-    /// Where values may be doubtful late files come first, in any pass: one of them may show that a stale writer
+    /// Where values may be doubtful late files come first, in any turn: one of them may show that a stale writer
     /// goes on, which takes the proof from what is due.
     async fn in_steps(&mut self, session: &mut LeasedSession<'_>) -> anyhow::Result<()> {
+        let (done, through) = (self.context.done, self.context.through);
         if self.lookup.judge.may_doubt() && !self.late(session).await?.is_all() {
             return Ok(());
         }
-        let due = self.due(session).await?;
-        if self.context.settings.kind == Kind::Wake {
+        let mut is_all = done.is_some() || self.due(session).await?.is_all();
+        if through == Step::Due {
             return Ok(());
         }
-        let is_all = due.is_all() && self.list(session).await?.is_all();
-        if !self.late(session).await?.is_all() || !is_all {
+        if done < Some(Step::Late) {
+            is_all &= self.late(session).await?.is_all();
+        }
+        if !is_all {
             return Ok(());
         }
         if !self.has_index {
             // What came late and has expired.
             self.due(session).await?;
+        }
+        if through == Step::Late {
+            return Ok(());
+        }
+        self.is_at_rest = true;
+        if self.memory.owes_full_pass && self.memory.reading.is_none() {
+            // So many files came late.
+            self.begin_reading(session, true).await?;
+        }
+        if !self.list(session).await?.is_all() {
+            return Ok(());
         }
         if !self.is_over() {
             return self.read_on(session).await;

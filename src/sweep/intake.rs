@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::context::Kind;
 use super::report::TableReport;
 use super::settings::{Scope, Settings};
-use super::slices::Stage;
+use super::slices::{Step, Steps};
 use super::triage::{
     CatalogFacts, CatalogReason, Facts, Rules, catalog_reasons, is_stale, left_out, work,
 };
@@ -50,8 +50,8 @@ pub struct CatalogIntake {
 pub struct Governed {
     /// Its place by namespace and name.
     pub place: usize,
-    /// When it has its turn; `None` where it has no work.
-    pub stage: Option<Stage>,
+    /// What is done of it; `None` where it has no work.
+    pub steps: Option<Steps>,
     /// How often in a row what was due was not looked at.
     pub unlooked: u32,
 }
@@ -59,7 +59,16 @@ pub struct Governed {
 impl CatalogIntake {
     /// Whether there is anything to do in it.
     pub fn has_work(&self) -> bool {
-        !self.reasons.is_empty() || self.governed.values().any(|table| table.stage.is_some())
+        !self.reasons.is_empty() || self.governed.values().any(|table| table.steps.is_some())
+    }
+
+    /// The first thing that is done of it. Where it was restored, what is found then may be due.
+    pub fn first_step(&self) -> Step {
+        let steps = self.governed.values().filter_map(|table| Some(table.steps?.first()));
+        match self.reasons.contains(&CatalogReason::Restored) {
+            true => Step::Due,
+            false => steps.min().unwrap_or(Step::Rest),
+        }
     }
 
     fn is_in_doubt(&self) -> bool {
@@ -200,9 +209,9 @@ async fn sort_tables(
             is_in_doubt: intake.is_in_doubt(),
         };
         let work = work(&facts, &rules);
-        let stage = work.as_ref().map(|work| work.stage);
+        let steps = work.as_ref().map(|work| work.steps);
         let unlooked = table.state.as_ref().map_or(0, |state| state.unlooked);
-        intake.governed.insert(table_id, Governed { place, stage, unlooked });
+        intake.governed.insert(table_id, Governed { place, steps, unlooked });
         if let Some(work) = work {
             tracing::debug!(
                 event = events::TABLE_HAS_WORK,

@@ -20,7 +20,7 @@ use super::census::Census;
 use crate::catalog::tables::Marks;
 use crate::catalog::walk::Place;
 use crate::instant::UtcInstant;
-pub use book::BookDigest;
+pub use book::{BookDigest, RULES_NUMBER};
 
 /// A reading of all of the table's files that has not come to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,21 +115,26 @@ impl Memory {
     }
 }
 
-/// When the next full pass over a table is due: `every` after the last one; where they are spread, up to a
-/// quarter of that sooner, by a hash of the table, so that those of many tables do not fall on one moment again
-/// and again.
+/// When the next full pass over a table is due: `every` after the last one. Where they are spread, each table has
+/// its own moment within `every`, by a hash of it, and a full pass is due at the first such moment after the last
+/// one: those of tables that came to be governed together do not fall on one pass again and again.
 pub fn full_pass_due_at(
     at: UtcInstant,
     table: Uuid,
     every: Duration,
     are_spread: bool,
 ) -> UtcInstant {
+    let length = every.as_nanos() as i128;
+    if !are_spread || length == 0 {
+        return at.plus(every);
+    }
+    // Only the last bits of some kinds of UUID are random, of others the first: all are used.
     let hash = table
         .as_bytes()
         .iter()
-        .fold(0_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(u32::from(*byte)));
-    let share = if are_spread { f64::from(hash % 1_000) / 4_000.0 } else { 0.0 };
-    at.plus(every.saturating_sub(every.mul_f64(share)))
+        .fold(0_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+    let moment = length / (1 << 32) * i128::from(hash);
+    at.plus_nanos(length - (at.nanos() - moment).rem_euclid(length))
 }
 
 #[cfg(test)]

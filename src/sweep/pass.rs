@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
-use super::catalog::CatalogSweep;
+use super::catalog::{Another, CatalogSweep};
 use super::clocks::{read_clock, tell_apart};
 use super::context::{Budget, Context, Kind, Progress};
 use super::house::keep_house;
@@ -15,11 +15,17 @@ use super::intake::{CatalogIntake, take_in};
 use super::pacing::Pacing;
 use super::report::{PassReport, milliseconds};
 use super::settings::{Scope, Settings};
-use super::slices::Slices;
+use super::slices::{Slice, Slices, Step};
 use crate::catalog::connect::{Database, close};
 use crate::catalog::failure::is_away;
+use crate::catalog::session::Session;
+use crate::catalog::wakes::first_due;
 use crate::events;
 use crate::instant::UtcInstant;
+
+/// What is not due ends so large a part of `schedule.lag` after something has fallen due: rows that are due wait
+/// for others as long anyway, and a reading would get nowhere where one falls due every second.
+const GIVES_WAY_AFTER: f64 = 0.25;
 
 /// The database answered in this pass, and was lost before any catalog was worked on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -86,6 +92,7 @@ pub async fn run_paced_pass(
     if settings.kind == Kind::Regular && clock.apart(max_skew).is_none() {
         keep_house(&mut control, settings, now, &intake.untouched).await;
     }
+    let gives_way_at = gives_way_at(&mut control, settings, now, started).await;
     close(control).await;
 
     let context = Context {
@@ -99,9 +106,14 @@ pub async fn run_paced_pass(
         budget,
         lock_tries: 1,
         went_through: false,
+        done: None,
+        through: Step::Rest,
+        first_waiting: &|| None,
+        gives_way_at,
     };
     let with_work = intake.catalogs.iter().enumerate().filter(|(_, catalog)| catalog.has_work());
-    let sweeps = with_work.map(|(place, catalog)| (place, CatalogSweep::new(catalog, scope)));
+    let sweeps =
+        with_work.map(|(place, it)| (it.first_step(), (place, CatalogSweep::new(it, scope))));
     let swept = side_by_side(database, sweeps.collect(), &context).await;
     let (report, unchanged) = reported(now, &intake.catalogs, swept);
     let took = pacing.now().saturating_duration_since(started);
@@ -109,23 +121,49 @@ pub async fn run_paced_pass(
     Ok(report)
 }
 
+/// When what is not due is to end: a while after the first row falls due that a daemon wakes for, and that was not
+/// when the pass began. Where that cannot be told nothing gives way.
+async fn gives_way_at(
+    control: &mut Session,
+    settings: &Settings,
+    now: UtcInstant,
+    started: Instant,
+) -> Option<Instant> {
+    let lag = settings.wakes_within?;
+    let until = now.plus(settings.max_duration);
+    let due = first_due(control, now, until, settings.every).await;
+    let due = due.inspect_err(|error| {
+        tracing::debug!(%error, "when the next partition falls due was not told");
+    });
+    let first = due.ok()?.into_iter().filter(|due| !due.was_due).map(|due| due.at).min()?;
+    started.checked_add(first.distance(now))?.checked_add(lag.mul_f64(GIVES_WAY_AFTER))
+}
+
 /// Works on catalogs, so many at a time, until none has anything to do or the pass ends. They
 /// come back in no order, each with its place.
 async fn side_by_side<'a>(
     database: &Database,
-    sweeps: Vec<(usize, CatalogSweep<'a>)>,
+    sweeps: Vec<(Step, (usize, CatalogSweep<'a>))>,
     context: &Context<'_>,
 ) -> Vec<(usize, CatalogSweep<'a>)> {
     let at_once = context.settings.parallel_catalogs.clamp(1, sweeps.len().max(1));
     let waiting = Mutex::new(Slices::new(sweeps));
+    let first_waiting = || locked(&waiting).first_step();
     let lane = || async {
         let mut done = Vec::new();
         while !context.stop.is_cancelled() {
             let next = locked(&waiting).next(context.left(), at_once);
-            let Some(((place, mut sweep), share)) = next else { break };
-            match sweep.turn(database, &context.for_turn(share)).await {
-                true => locked(&waiting).again((place, sweep)),
-                false => done.push((place, sweep)),
+            let Some(Slice { whose: (place, mut sweep), step, share }) = next else { break };
+            if step == Step::Rest && context.gives_way() {
+                sweep.gave_way = true;
+                done.push((place, sweep));
+                continue;
+            }
+            let turn = Context { first_waiting: &first_waiting, ..context.for_turn(share) };
+            match sweep.turn(database, &turn).await {
+                Some(Another::GoesOn(step)) => locked(&waiting).go_on(step, (place, sweep)),
+                Some(Another::Again(step)) => locked(&waiting).again(step, (place, sweep)),
+                None => done.push((place, sweep)),
             }
         }
         done
@@ -150,6 +188,7 @@ fn reported(
         tables: Vec::new(),
         skipped_catalogs: Vec::new(),
         failed_catalogs: Vec::new(),
+        gave_way: false,
     };
     let mut unchanged = 0;
     let mut sweeps: BTreeMap<usize, CatalogSweep<'_>> = sweeps.into_iter().collect();
@@ -158,6 +197,7 @@ fn reported(
         let mut worked = 0;
         if let Some(mut sweep) = sweeps.remove(&place) {
             sweep.finish();
+            report.gave_way |= sweep.gave_way;
             worked = sweep.reports.len();
             // One that was left out and was worked on all the same has its own report.
             tables.extend(sweep.reports);
@@ -195,6 +235,7 @@ fn tell_finished(
         bytes = counts.bytes,
         stopped,
         out_of_time,
+        gave_way = report.gave_way,
         duration_ms = milliseconds(took),
         "A pass came to its end"
     );

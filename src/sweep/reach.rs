@@ -33,7 +33,7 @@ impl Default for Reach {
             texts_at_once: 64,
             texts_listed: 5_000,
             most_rows: MOST_VALUES,
-            pieces_remembered: 50,
+            pieces_remembered: 20,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What a pass did, as JSON has it.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -282,7 +283,12 @@ impl TableReport {
         };
         snapshots.extend(later.snapshots);
         let full = so_far.full.max(later.full);
-        Some(TableReport { outcome, snapshots, full, ..later })
+        let key = |one: &PartitionReport| (one.spec_id, one.partition_values.clone());
+        let again: HashSet<_> = later.would_drop.iter().map(key).collect();
+        let mut would_drop = so_far.would_drop;
+        would_drop.retain(|one| !again.contains(&key(one)));
+        would_drop.extend(later.would_drop.iter().cloned());
+        Some(TableReport { outcome, snapshots, would_drop, full, ..later })
     }
 
     /// The sums over the snapshots.
@@ -310,6 +316,9 @@ pub struct PassReport {
     pub skipped_catalogs: Vec<String>,
     /// Catalogs that could not be worked on, or not to the end.
     pub failed_catalogs: Vec<CatalogFailure>,
+    /// Whether readings and full passes gave way to what fell due meanwhile.
+    #[serde(skip)]
+    pub gave_way: bool,
 }
 
 /// Why a catalog could not be worked on.

@@ -17,6 +17,9 @@ pub struct Settings {
     pub kind: Kind,
     /// The longest distance of two regular passes.
     pub every: Duration,
+    /// How long rows that are due wait for others, where a daemon wakes for them: `schedule.lag`. What is not
+    /// due gives way to them then; else nothing does.
+    pub wakes_within: Option<Duration>,
     /// The time of every decision, in place of the database's.
     #[cfg(feature = "testing")]
     pub as_of: Option<crate::instant::UtcInstant>,
@@ -65,6 +68,11 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Whether the pass is for what fell due, and nothing else.
+    pub fn is_wake(&self) -> bool {
+        self.kind == Kind::Wake
+    }
+
     /// What the clocks say, where a test says it in their place.
     pub fn rehearsed(&self) -> Option<Reading> {
         #[cfg(feature = "testing")]
@@ -87,6 +95,7 @@ impl Settings {
         Settings {
             kind: Kind::Regular,
             every: config.distance_of_passes(),
+            wakes_within: None,
             #[cfg(feature = "testing")]
             as_of: None,
             #[cfg(feature = "testing")]

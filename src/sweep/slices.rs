@@ -1,65 +1,130 @@
-//! Who may work for how long, where many share the time of a pass. Pure.
+//! Who may work for how long, where many share the time of a pass, and in which order. Pure.
 //!
 //! Everybody has a turn in a first round, with a fair share of the time that is left; whoever is
-//! not through by then waits for the next round, in which what the others left over is shared.
+//! not through by then waits for the next round, in which what the others left over is shared. Within a
+//! round what is due comes first, then late files, then all the rest.
 
 use std::cmp::Reverse;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
+
+/// What is done of a table: in a round the first of these of all tables, then the second of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// What has fallen due.
+    Due,
+    /// Files that came late.
+    Late,
+    /// A full pass, a reading, and whatever else.
+    Rest,
+}
+
+/// Which steps a table has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Steps {
+    /// Something is due, for so many nanoseconds.
+    pub due: Option<i128>,
+    /// Files came late.
+    pub late: bool,
+    /// It has work for another reason.
+    pub rest: bool,
+}
+
+impl Steps {
+    /// Those of a table of which nobody asked.
+    pub const REST: Steps = Steps { due: None, late: false, rest: true };
+
+    /// The first of them.
+    pub fn first(&self) -> Step {
+        match self.due {
+            Some(_) => Step::Due,
+            None => self.after(Step::Due).unwrap_or(Step::Rest),
+        }
+    }
+
+    /// The first of them that comes after one.
+    pub fn after(&self, step: Step) -> Option<Step> {
+        let all = [(self.late, Step::Late), (self.rest, Step::Rest)];
+        all.into_iter().find_map(|(is_there, other)| (is_there && other > step).then_some(other))
+    }
+}
 
 /// Those who wait for their turn.
 #[derive(Debug, Clone)]
 pub struct Slices<T> {
-    this_round: VecDeque<T>,
-    next_round: VecDeque<T>,
+    this_round: BTreeMap<Step, VecDeque<T>>,
+    next_round: BTreeMap<Step, VecDeque<T>>,
+}
+
+/// A turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slice<T> {
+    /// Whose.
+    pub whose: T,
+    /// The step that it begins with.
+    pub step: Step,
+    /// How long it may take.
+    pub share: Duration,
 }
 
 impl<T> Slices<T> {
-    /// A first round, in this order.
-    pub fn new(all: impl IntoIterator<Item = T>) -> Self {
-        Slices { this_round: all.into_iter().collect(), next_round: VecDeque::new() }
+    /// A first round, each step in this order.
+    pub fn new(all: impl IntoIterator<Item = (Step, T)>) -> Self {
+        let mut slices = Slices { this_round: BTreeMap::new(), next_round: BTreeMap::new() };
+        all.into_iter().for_each(|(step, whose)| slices.go_on(step, whose));
+        slices
+    }
+
+    /// The earliest step that somebody waits with in this round.
+    pub fn first_step(&self) -> Option<Step> {
+        self.this_round.keys().next().copied()
+    }
+
+    /// Begins the next round, where nobody is left of this one. Whether somebody waits.
+    pub fn has_more(&mut self) -> bool {
+        if self.this_round.is_empty() {
+            std::mem::swap(&mut self.this_round, &mut self.next_round);
+        }
+        !self.this_round.is_empty()
     }
 
     /// Who is next, with the part of `left` that the turn may take where `at_once` work side by
     /// side.
-    pub fn next(&mut self, left: Duration, at_once: usize) -> Option<(T, Duration)> {
-        if self.this_round.is_empty() {
-            std::mem::swap(&mut self.this_round, &mut self.next_round);
+    pub fn next(&mut self, left: Duration, at_once: usize) -> Option<Slice<T>> {
+        self.has_more();
+        let waiting: usize = self.this_round.values().map(VecDeque::len).sum();
+        let mut first = self.this_round.first_entry()?;
+        let step = *first.key();
+        let whose = first.get_mut().pop_front();
+        if first.get().is_empty() {
+            first.remove();
         }
-        let waiting = self.this_round.len();
-        let turn = self.this_round.pop_front()?;
         let share = match waiting <= at_once {
             true => left,
             false => left.mul_f64(at_once as f64 / waiting as f64),
         };
-        Some((turn, share))
+        Some(Slice { whose: whose?, step, share })
     }
 
-    /// Puts somebody who was not through into the next round.
-    pub fn again(&mut self, turn: T) {
-        self.next_round.push_back(turn);
+    /// Has somebody who is through with the step before go on with this one, in the same round.
+    pub fn go_on(&mut self, step: Step, whose: T) {
+        self.this_round.entry(step).or_default().push_back(whose);
+    }
+
+    /// Puts somebody who was not through with a step into the next round.
+    pub fn again(&mut self, step: Step, whose: T) {
+        self.next_round.entry(step).or_default().push_back(whose);
     }
 
     /// Everybody who still waits.
     pub fn left(self) -> impl Iterator<Item = T> {
-        self.this_round.into_iter().chain(self.next_round)
+        self.this_round.into_values().chain(self.next_round.into_values()).flatten()
     }
 }
 
-/// What a table waits for, in the reverse of the order in which it is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
-    /// A reading of it, or whatever else.
-    Rest,
-    /// Files that came late.
-    Late,
-    /// What has been due for so many nanoseconds.
-    Due(i128),
-}
-
-/// Puts what is due first, the most overdue before all; those that are equal stay in their order.
-pub fn most_overdue_first<T>(tables: &mut [T], stage: impl Fn(&T) -> Stage) {
-    tables.sort_by_key(|table| Reverse(stage(table)));
+/// Puts the most overdue before all others; those that are equal stay in their order.
+pub fn most_overdue_first<T>(tables: &mut [T], steps: impl Fn(&T) -> Steps) {
+    tables.sort_by_key(|table| Reverse(steps(table).due));
 }
 
 #[cfg(test)]
@@ -70,30 +135,66 @@ mod tests {
 
     #[test]
     fn the_most_overdue_come_first_and_ties_stay() {
-        let mut tables = [
-            ("a", Stage::Due(5)),
-            ("b", Stage::Rest),
-            ("c", Stage::Late),
-            ("d", Stage::Due(7)),
-            ("e", Stage::Rest),
-            ("f", Stage::Due(7)),
-        ];
+        let due = |by| Steps { due: Some(by), ..Steps::default() };
+        let mut tables = [("a", due(5)), ("b", Steps::REST), ("c", due(7)), ("d", due(7))];
         most_overdue_first(&mut tables, |table| table.1);
-        assert_eq!(tables.map(|table| table.0), ["d", "f", "a", "c", "b", "e"]);
+        assert_eq!(tables.map(|table| table.0), ["c", "d", "a", "b"]);
+    }
+
+    #[test]
+    fn the_steps_of_a_table_follow_one_another() {
+        let all = Steps { due: Some(0), late: true, rest: true };
+        assert_eq!(all.first(), Step::Due);
+        assert_eq!(all.after(Step::Due), Some(Step::Late));
+        assert_eq!(all.after(Step::Late), Some(Step::Rest));
+        assert_eq!(all.after(Step::Rest), None);
+        let late = Steps { late: true, ..Steps::default() };
+        assert_eq!((late.first(), late.after(Step::Late)), (Step::Late, None));
+        assert_eq!(Steps { due: Some(0), ..Steps::REST }.after(Step::Due), Some(Step::Rest));
+        assert_eq!(Steps::REST.first(), Step::Rest);
+    }
+
+    /// What is due of all comes before what is late of any, and that before the rest, also where somebody comes
+    /// to a step later than others; what is due of the next round comes after all of this one.
+    #[test]
+    fn a_step_of_all_comes_before_the_next_one_of_any() {
+        let mut slices =
+            Slices::new([(Step::Rest, "a"), (Step::Due, "b"), (Step::Late, "c"), (Step::Due, "d")]);
+        let mut order = Vec::new();
+        while let Some(Slice { whose, step, .. }) = slices.next(MINUTE, 1) {
+            order.push((step, whose));
+            match (step, whose) {
+                (Step::Due, "b") if order.len() == 1 => slices.again(Step::Due, "b"),
+                (Step::Due, "b") => slices.go_on(Step::Late, "b"),
+                (Step::Due, "d") => slices.go_on(Step::Late, "d"),
+                _ => {}
+            }
+        }
+        let first_round = [
+            (Step::Due, "b"),
+            (Step::Due, "d"),
+            (Step::Late, "c"),
+            (Step::Late, "d"),
+            (Step::Rest, "a"),
+        ];
+        assert_eq!(order[..5], first_round);
+        assert_eq!(order[5..], [(Step::Due, "b"), (Step::Late, "b")]);
     }
 
     /// Works through turns: each wants so many seconds. What each got, turn by turn.
     fn seconds(wanted: &[u64], mut left: u64) -> Vec<(usize, u64)> {
-        let mut slices = Slices::new(wanted.iter().copied().enumerate());
+        let all = wanted.iter().copied().enumerate().map(|wants| (Step::Rest, wants));
+        let mut slices = Slices::new(all);
         let mut got = Vec::new();
         while left > 0
-            && let Some(((who, want), share)) = slices.next(Duration::from_secs(left), 1)
+            && let Some(slice) = slices.next(Duration::from_secs(left), 1)
         {
-            let took = want.min(share.as_secs());
+            let (who, want) = slice.whose;
+            let took = want.min(slice.share.as_secs());
             got.push((who, took));
             left -= took;
             if want > took {
-                slices.again((who, want - took));
+                slices.again(Step::Rest, (who, want - took));
             }
         }
         got
@@ -116,20 +217,21 @@ mod tests {
 
     #[test]
     fn side_by_side_the_shares_are_larger() {
-        let mut slices = Slices::new(0..6);
+        let mut slices = Slices::new((0..6).map(|number| (Step::Rest, number)));
         let mut shares = Vec::new();
-        while let Some((_, share)) = slices.next(12 * MINUTE, 4) {
-            shares.push(share.as_secs() / 60);
+        while let Some(slice) = slices.next(12 * MINUTE, 4) {
+            shares.push(slice.share.as_secs() / 60);
         }
         assert_eq!(shares, [8, 9, 12, 12, 12, 12]);
     }
 
     #[test]
     fn who_is_left_is_known() {
-        let mut slices = Slices::new(["a", "b", "c"]);
-        let first = slices.next(MINUTE, 1).map(|(turn, _)| turn);
+        let mut slices = Slices::new([(Step::Rest, "b"), (Step::Due, "a"), (Step::Rest, "c")]);
+        let first = slices.next(MINUTE, 1).map(|slice| slice.whose);
         assert_eq!(first, Some("a"));
-        slices.again("a");
+        slices.again(Step::Due, "a");
+        assert_eq!(slices.first_step(), Some(Step::Rest));
         assert_eq!(slices.left().collect::<Vec<_>>(), ["b", "c", "a"]);
     }
 }

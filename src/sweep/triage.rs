@@ -9,9 +9,9 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::context::Kind;
-use super::memory::full_pass_due_at;
+use super::memory::{RULES_NUMBER, full_pass_due_at};
 use super::report::{Counted, Outcome, TableReport};
-use super::slices::Stage;
+use super::slices::Steps;
 use crate::catalog::triage::catalogs::CatalogLook;
 use crate::catalog::triage::tables::{PolicyLook, StateLook, TableLook};
 use crate::catalog::triage::work::EarliestEnds;
@@ -42,6 +42,8 @@ pub enum Reason {
     PolicyRevision,
     /// Names, specs or columns may have changed.
     Shape,
+    /// The calendar is of a program that dated values by other rules.
+    Rules,
     /// Something has fallen due, and its pause is over.
     Due,
     /// Live files began after the watermark.
@@ -115,8 +117,8 @@ pub struct Rules {
 pub struct Work {
     /// Why.
     pub reasons: Vec<Reason>,
-    /// When it has its turn.
-    pub stage: Stage,
+    /// What is done of it.
+    pub steps: Steps,
 }
 
 /// Whether a table has work; `None` where it is left out.
@@ -125,12 +127,14 @@ pub fn work(facts: &Facts<'_>, rules: &Rules) -> Option<Work> {
         Kind::Regular => reasons(facts, rules),
         Kind::Wake => wakes_for(facts, rules).then_some(Reason::Due).into_iter().collect(),
     };
-    let stage = match overdue(facts, rules) {
-        Some(by) => Stage::Due(by),
-        None if facts.has_new_files => Stage::Late,
-        None => Stage::Rest,
+    let is_for_more = |reason: &Reason| !matches!(reason, Reason::Due | Reason::NewFiles);
+    let steps = Steps {
+        // Rows of another column say nothing of this one.
+        due: overdue(facts, rules).filter(|_| !reasons.contains(&Reason::OtherField)),
+        late: facts.has_new_files,
+        rest: reasons.iter().any(is_for_more),
     };
-    (!reasons.is_empty()).then_some(Work { reasons, stage })
+    (!reasons.is_empty()).then_some(Work { reasons, steps })
 }
 
 fn reasons(facts: &Facts<'_>, rules: &Rules) -> Vec<Reason> {
@@ -162,6 +166,7 @@ fn reasons(facts: &Facts<'_>, rules: &Rules) -> Vec<Reason> {
     let is_as_it_was = state.schema_version == Some(facts.schema_version)
         || facts.shape.is_some() && facts.shape == state.shape.as_deref();
     note(!is_as_it_was, Reason::Shape);
+    note(state.rules != Some(RULES_NUMBER.into()), Reason::Rules);
     note(overdue(facts, rules).is_some(), Reason::Due);
     note(facts.has_new_files, Reason::NewFiles);
     note(state.is_reading, Reason::Reading);

@@ -20,7 +20,10 @@
 //!   `pause_policies` below.
 //! - `claimant`, `window_setting`, `installation`: know no ids of a catalog's.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
+
+use uuid::Uuid;
 
 use super::specs::{forget_specs, revoke_marks_since};
 use super::{Restored, Since, compared_after};
@@ -60,6 +63,8 @@ pub async fn lower_trusted_head(
 pub struct Settled {
     /// How many drops it noted as undone.
     pub undone: u64,
+    /// The incarnations of the tables of which such drops were.
+    pub undone_tables: BTreeSet<Uuid>,
     /// The stored policies that it paused.
     pub paused: Vec<PausedPolicy>,
     /// The specs whose trust it took back.
@@ -107,14 +112,14 @@ pub async fn settle(
     let undone = note_undone(&mut transaction, since, now).await?;
     forget_ends(&mut transaction, since).await?;
     forget_sweeps(&mut transaction, since).await?;
-    recall_values(&mut transaction, catalog_id, now).await?;
+    let undone_tables = recall_values(&mut transaction, catalog_id, now).await?;
     let tables = forget_specs(&mut transaction, since).await?;
     revoke_marks_since(&mut transaction, since, &tables, now, window).await?;
     let untrusted = withdraw_trust(&mut transaction, since, &tables).await?;
     let paused = pause_policies(&mut transaction, since).await?;
     forget_heads(&mut transaction, since).await?;
     transaction.commit().await?;
-    Ok(Settled { undone, paused, untrusted })
+    Ok(Settled { undone, undone_tables, paused, untrusted })
 }
 
 /// What it says of a drop is what [`super::undone()`] says.
@@ -251,13 +256,13 @@ async fn withdraw_trust(
 
 /// Puts the values of the drops that were just noted as undone into the calendar again, as due: their files may be
 /// back. Each value of a tuple is put in, for the history does not tell by which the files are found; those that
-/// are no lead values of their specs leave with the look that finds nothing.
+/// are no lead values of their specs leave with the look that finds nothing. Returns the tables.
 async fn recall_values(
     connection: &mut Session,
     catalog_id: i64,
     now: UtcInstant,
-) -> sqlx::Result<()> {
-    sqlx::query!(
+) -> sqlx::Result<BTreeSet<Uuid>> {
+    let put = sqlx::query_scalar!(
         r#"insert into tailrace.calendar as c (catalog_id, table_uuid, spec_id, is_day, value,
                range_end, last_end, span_seconds)
            select distinct $1::bigint, h.table_uuid, p.spec_id, false, v.value,
@@ -273,13 +278,14 @@ async fn recall_values(
            where h.catalog_id = $1 and h.undone_seen_at = $2 and v.value is not null
              and pg_catalog.length(v.value) < 100::int
            on conflict (catalog_id, table_uuid, spec_id, is_day, value) do update
-           set last_end = excluded.last_end, next_look = null"#,
+           set last_end = excluded.last_end, next_look = null
+           returning table_uuid"#,
         catalog_id,
         now.to_chrono()
     )
-    .execute(connection)
+    .fetch_all(connection)
     .await?;
-    Ok(())
+    Ok(put.into_iter().collect())
 }
 
 async fn forget_heads(connection: &mut Session, since: Since) -> sqlx::Result<()> {

@@ -68,6 +68,8 @@ pub struct StateLook {
     pub owes_full_pass: bool,
     /// Whether a reading is under way.
     pub is_reading: bool,
+    /// The number of the rules by which the program dated values that noted it.
+    pub rules: Option<i32>,
     /// The policy's revision in the last pass that looked at everything due.
     pub policy_revision: Option<i64>,
     /// What that pass met: the catalog's `schema_version`.
@@ -111,7 +113,10 @@ pub async fn look_at_tables(connection: &mut Session) -> sqlx::Result<Vec<TableL
                                                and '9999-12-31'::timestamptz
                     then s.full_pass_at end as full_pass_at,
                   coalesce(s.owes_full_pass, false) as "owes_full_pass!",
-                  s.reading is not null as "is_reading!", s.policy_revision as "policy_revision?",
+                  s.reading is not null as "is_reading!",
+                  case when pg_catalog.octet_length(s.book) > 64
+                    then pg_catalog.get_byte(s.book, 64) end as "rules?",
+                  s.policy_revision as "policy_revision?",
                   s.schema_version as "schema_version?", s.shape as "shape?",
                   s.property as "noted_property?", s.outcome as "outcome?", s.error as "error?",
                   s.undatable_files as "undatable_files?", s.uncovered_files as "uncovered_files?",
@@ -190,6 +195,7 @@ pub async fn look_at_tables(connection: &mut Session) -> sqlx::Result<Vec<TableL
                     full_pass_at: row.full_pass_at,
                     owes_full_pass: row.owes_full_pass,
                     is_reading: row.is_reading,
+                    rules: row.rules,
                     policy_revision: row.policy_revision,
                     schema_version: row.schema_version,
                     shape: row.shape,

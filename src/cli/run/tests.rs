@@ -11,6 +11,7 @@ fn report(failed: &[(&str, bool)]) -> anyhow::Result<PassReport> {
         tables: Vec::new(),
         skipped_catalogs: Vec::new(),
         failed_catalogs: failed.collect(),
+        gave_way: false,
     })
 }
 

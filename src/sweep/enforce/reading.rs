@@ -20,39 +20,32 @@ use crate::sweep::sorter::Sorter;
 use crate::window::Verdict;
 
 impl Enforcement<'_> {
-    /// Begins a full pass over a large table.
-    pub(super) fn begin_full(&mut self) {
-        self.memory.owes_full_pass = false;
+    /// Begins a reading of all files, in place of one that only finds what is due where it is to be a full one.
+    ///
+    /// Without the lookup index it takes over what is due by now: the rows go, once it is remembered, and those
+    /// of values of which something is left are put in again, by this reading or, where files land behind it, as
+    /// late.
+    pub(super) async fn begin_reading(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+        is_full: bool,
+    ) -> anyhow::Result<()> {
+        if !self.is_ours(session) || !is_full && self.memory.reading.is_some() {
+            return Ok(());
+        }
+        self.memory.owes_full_pass &= !is_full;
         self.memory.reading = Some(Reading {
             after: Place::START,
             began_at: self.context.now,
             is_listing: !self.has_index,
             list_from: self.has_index.then_some(UtcInstant::EARLIEST),
-            is_full: true,
+            is_full,
             census: Census::default(),
         });
-    }
-
-    /// Begins a reading that finds what is due, where none is under way. It takes over what is due by now:
-    /// the rows go, and those of values of which something is left are put in again, by this reading or, where
-    /// files land behind it, as late.
-    pub(super) async fn begin_finding(
-        &mut self,
-        session: &mut LeasedSession<'_>,
-    ) -> anyhow::Result<()> {
-        if self.memory.reading.is_some() || !self.is_ours(session) {
-            return Ok(());
+        if !self.has_index {
+            self.remember(session).await?;
+            store::remove_due(session.connection(), self.lookup.table, self.cutoff).await?;
         }
-        self.memory.reading = Some(Reading {
-            after: Place::START,
-            began_at: self.context.now,
-            is_listing: true,
-            list_from: None,
-            is_full: false,
-            census: Census::default(),
-        });
-        self.remember(session).await?;
-        store::remove_due(session.connection(), self.lookup.table, self.cutoff).await?;
         Ok(())
     }
 
@@ -113,12 +106,13 @@ impl Enforcement<'_> {
                 let census = sorter.census.clone();
                 self.memory.reading = Some(Reading { after: next, census, ..reading.clone() });
                 self.remember(session).await?;
+                // However short the turn is, the next one begins further on.
+                self.has_begun = true;
             }
             match next {
                 Some(next) => after = next,
                 None => break,
             }
-            self.has_begun = true;
             if self.is_over() {
                 self.settle_reading(session, &mut sorter).await?;
                 if reading.is_listing {

@@ -10,7 +10,8 @@ use sha2::{Digest, Sha256};
 
 use crate::window::{SpecBook, SpecField};
 
-/// Goes up when the program dates values otherwise than it did.
+/// Goes up when the program dates values otherwise than it did, with the text below.
+pub const RULES_NUMBER: u8 = 3;
 const RULES: &str = "3: calendar";
 
 /// The length of a SHA-256.
@@ -24,6 +25,8 @@ pub struct BookDigest {
     pub rules: Vec<u8>,
     /// Of all specs that are known: where they change, a value may mean more or less than it did.
     pub specs: Vec<u8>,
+    /// The number of the rules, by which a pass knows without the book that they are others.
+    pub number: Option<u8>,
 }
 
 #[derive(Serialize)]
@@ -77,18 +80,20 @@ impl BookDigest {
                     .collect(),
                 column_types,
             }),
+            number: Some(RULES_NUMBER),
         }
     }
 
     /// As it is stored: one after the other.
     pub fn to_bytes(&self) -> Vec<u8> {
-        [&self.rules[..], &self.specs[..]].concat()
+        [&self.rules[..], &self.specs[..], self.number.as_slice()].concat()
     }
 
-    /// As it was stored; what nobody stored is like no other.
+    /// As it was stored, with or without the number; what nobody stored is like no other.
     pub fn of_bytes(bytes: &[u8]) -> Self {
-        let (rules, specs) = bytes.split_at(PART.min(bytes.len()));
-        BookDigest { rules: rules.to_vec(), specs: specs.to_vec() }
+        let (rules, rest) = bytes.split_at(PART.min(bytes.len()));
+        let (specs, number) = rest.split_at(PART.min(rest.len()));
+        BookDigest { rules: rules.to_vec(), specs: specs.to_vec(), number: number.first().copied() }
     }
 }
 

@@ -13,7 +13,7 @@ fn marks(files_below: i64, through_snapshot: i64) -> Marks {
 }
 
 fn memory(watermark: Marks) -> Memory {
-    Memory::new(watermark, BookDigest { rules: Vec::new(), specs: Vec::new() })
+    Memory::new(watermark, BookDigest { rules: Vec::new(), specs: Vec::new(), number: None })
 }
 
 fn reading(began_at: &str, is_full: bool) -> Reading {
@@ -81,15 +81,23 @@ fn when_a_full_pass_begins() {
     }
 }
 
+/// Over all of the time in which each table has one, and each table at the same moment of it each time.
 #[test]
 fn full_passes_of_many_tables_are_spread() {
     let last = at(NOW);
-    let due: BTreeSet<UtcInstant> =
-        (0..200).map(|table| full_pass_due_at(last, Uuid::from_u128(table), DAY, true)).collect();
-    assert!(due.len() > 100, "{}", due.len());
-    assert!(due.iter().all(|due| *due <= last.plus(DAY) && *due > last.plus(DAY * 3 / 4)));
-    let same = |are_spread| full_pass_due_at(last, Uuid::from_u128(7), DAY, are_spread);
-    assert_eq!((same(false), same(true)), (last.plus(DAY), same(true)));
+    let due = |table, last| full_pass_due_at(last, Uuid::from_u128(table), DAY, true);
+    let hour = |table| due(table, last).distance(last).as_secs() / 3_600;
+    let mut in_hour = [0; 24];
+    (0..2_400).for_each(|table| in_hour[hour(table) as usize] += 1);
+    assert!(in_hour.iter().all(|tables| (50..=200).contains(tables)), "{in_hour:?}");
+    for table in 0..50 {
+        let next = due(table, last);
+        assert!(last < next && next <= last.plus(DAY));
+        assert_eq!(due(table, next), next.plus(DAY));
+        assert_eq!(due(table, next.plus(Duration::from_secs(1))), next.plus(DAY));
+    }
+    assert_eq!(full_pass_due_at(last, Uuid::from_u128(7), DAY, false), last.plus(DAY));
+    assert_eq!(full_pass_due_at(last, Uuid::from_u128(7), Duration::ZERO, true), last);
 }
 
 #[test]

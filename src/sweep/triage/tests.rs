@@ -1,6 +1,7 @@
 use super::*;
 use crate::catalog::tables::{Catalog, TableIdentity};
 use crate::clock_guard::{Accepted, Boot, RefusedSince};
+use crate::sweep::memory::RULES_NUMBER;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -61,6 +62,7 @@ fn quiet() -> TableLook {
             full_pass_at: at("2026-09-17T00:00:00Z").to_chrono(),
             owes_full_pass: false,
             is_reading: false,
+            rules: Some(RULES_NUMBER.into()),
             policy_revision: Some(7),
             schema_version: Some(4),
             shape: Some("shape".to_owned()),
@@ -124,6 +126,8 @@ fn each_reason_is_enough() {
     assert_eq!(with_state(|state| state.policy_revision = Some(6)), [Reason::PolicyRevision]);
     assert_eq!(with_state(|state| state.policy_revision = None), [Reason::PolicyRevision]);
     assert_eq!(with_state(|state| state.schema_version = None), [Reason::Shape]);
+    assert_eq!(with_state(|state| state.rules = Some(2)), [Reason::Rules]);
+    assert_eq!(with_state(|state| state.rules = None), [Reason::Rules]);
     assert_eq!(with_state(|state| state.is_reading = true), [Reason::Reading]);
     assert_eq!(with_state(|state| state.owes_full_pass = true), [Reason::FullPass]);
     assert_eq!(with_state(|state| state.full_pass_at = None), [Reason::FullPass]);
@@ -243,13 +247,21 @@ fn a_table_that_observes_is_looked_at_when_something_falls_due() {
 #[test]
 fn what_is_due_comes_first_then_what_came_late() {
     let look = quiet();
-    let stage = |facts| work(&facts, &rules()).map(|work| work.stage);
+    let steps = |facts| work(&facts, &rules()).map(|work| work.steps);
     let due = EarliestEnds { any: Some(at("2026-09-10T11:59:59Z")), since_looked: None };
     let all = Facts { ends: due, has_new_files: true, is_named: true, ..facts(&look) };
-    assert_eq!(stage(all), Some(Stage::Due(1_000_000_000)));
-    let late = Facts { ends: EarliestEnds::default(), ..all };
-    assert_eq!(stage(late), Some(Stage::Late));
-    assert_eq!(stage(Facts { has_new_files: false, ..late }), Some(Stage::Rest));
+    let all_steps = Steps { due: Some(1_000_000_000), late: true, rest: true };
+    assert_eq!(steps(all), Some(all_steps));
+    let due_and_late = Facts { is_named: false, ..all };
+    assert_eq!(steps(due_and_late), Some(Steps { rest: false, ..all_steps }));
+    let late = Facts { ends: EarliestEnds::default(), ..due_and_late };
+    assert_eq!(steps(late), Some(Steps { due: None, late: true, rest: false }));
+    assert_eq!(steps(Facts { has_new_files: false, ..late }), None);
+    // What is due of another column is not.
+    let mut other = quiet();
+    other.state.iter_mut().for_each(|state| state.source_field_id = 3);
+    let facts = Facts { look: &other, ..due_and_late };
+    assert_eq!(steps(facts), Some(Steps { due: None, ..all_steps }));
 }
 
 #[test]
@@ -274,17 +286,6 @@ fn a_wake_is_for_what_is_due_in_tables_that_enforce() {
     };
     assert_eq!(quiet_until("2026-09-17T12:00:00Z"), only_due);
     assert_eq!(quiet_until("2026-09-17T12:00:01Z"), None);
-}
-
-#[test]
-fn full_passes_are_spread_and_never_late() {
-    let at = now();
-    let due = |number| full_pass_due_at(at, Uuid::from_u128(number), DAY, true);
-    let of_many: Vec<UtcInstant> = (0..1_000).map(due).collect();
-    assert!(of_many.iter().all(|due| *due <= at.plus(DAY) && *due > at.plus(DAY * 3 / 4)));
-    let distinct: std::collections::BTreeSet<_> = of_many.iter().collect();
-    assert!(distinct.len() > 100, "{}", distinct.len());
-    assert_eq!(full_pass_due_at(at, Uuid::from_u128(9), DAY, false), at.plus(DAY));
 }
 
 #[test]

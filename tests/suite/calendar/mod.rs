@@ -2,6 +2,8 @@
 
 mod history;
 mod late;
+mod order;
+mod planned;
 mod resumed;
 mod ways;
 mod wrong;

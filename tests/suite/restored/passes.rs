@@ -1,12 +1,14 @@
 //! The first pass after a restore works on the catalog as it is.
 
+use std::sync::Mutex;
+
 use anyhow::Result;
 use serde_json::json;
 use sqlx::postgres::PgPoolOptions;
 use tailrace::clock_guard::Reading;
 use tailrace::sweep::report::Outcome;
-use tailrace::sweep::{Scope, Settings, run_pass};
-use tailrace_kit::lake::{Lake, NewFile};
+use tailrace::sweep::{Progress, Scope, Settings, run_pass};
+use tailrace_kit::lake::{Field, Lake, NewFile};
 use tokio_util::sync::CancellationToken;
 
 use super::Scene;
@@ -252,5 +254,31 @@ async fn a_catalog_that_is_loaded_in_part_is_left_alone() -> Result<()> {
     assert_eq!(scene.database.text(remembered).await?, before);
     assert_eq!(scene.stages().await?, stages);
     scene.dropping(1).await?;
+    Ok(())
+}
+
+/// A table with a drop that came undone comes before those that only have to be read anew.
+#[tokio::test]
+async fn tables_with_undone_drops_come_first() -> Result<()> {
+    let scene = Scene::new().await?;
+    let another = scene.database.table(&scene.catalog, "another", &[Field::day("at")]).await?;
+    another.append(vec![NewFile::of([days_ago(0)])]).await?;
+    scene.database.govern(&another, "at", "7d").await?;
+    scene.append([9, 3]).await?;
+    let backup = scene.database.back_up("before").await?;
+    assert_eq!(scene.database.sweep().await?.counts().files, 1);
+    scene.database.restore(&backup).await?;
+    let order = Mutex::new(Vec::new());
+    let note = |progress: Progress<'_>| {
+        if let Progress::Table(table) = progress {
+            order.lock().expect("no panic").push(table.table.clone());
+        }
+    };
+    let (place, settings, stop) = (scene.database.tailrace(), settings(), CancellationToken::new());
+    let report = run_pass(&place, &settings, &Scope::default(), &stop, &note).await?;
+    assert_eq!(
+        (order.into_inner()?, report.counts().files),
+        (vec!["raw".to_owned(), "another".to_owned()], 1)
+    );
     Ok(())
 }

@@ -53,6 +53,8 @@ async fn each_note_that_tells_of_work_is_enough() -> Result<()> {
         ("another column", state("source_field_id = 99")),
         ("another policy", state("policy_revision = -1")),
         ("other rules of the table", state("schema_version = -1, shape = 'other'")),
+        ("other rules of the program", state("book = substr(book, 1, 64) || '\\x02'")),
+        ("a program that noted none", state("book = substr(book, 1, 64)")),
         ("a reading", state("reading = '{}'")),
         ("an owed full pass", state("owes_full_pass = true")),
         ("a full pass that is due", state("full_pass_at = now() - interval '30 days'")),

@@ -23,7 +23,7 @@ fn book() -> SpecBook {
 
 fn hex(book: &SpecBook) -> (String, String) {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let BookDigest { rules, specs } = BookDigest::of(book, 7);
+    let BookDigest { rules, specs, number: _ } = BookDigest::of(book, 7);
     (hex(&rules), hex(&specs))
 }
 
@@ -43,6 +43,11 @@ fn digests_stay_as_they_are() {
 fn what_is_stored_is_read_again() {
     let digest = BookDigest::of(&book(), 7);
     assert_eq!(BookDigest::of_bytes(&digest.to_bytes()), digest);
+    assert_eq!(digest.to_bytes().split_off(2 * PART), [3]);
+    assert!(RULES.starts_with(&format!("{RULES_NUMBER}:")));
+    // As programs stored it before the number was there.
+    let before = BookDigest::of_bytes(&digest.to_bytes()[..2 * PART]);
+    assert_eq!(before, BookDigest { number: None, ..digest.clone() });
     for wrong in [&[][..], &[1; 31], &[2; 65]] {
         assert_ne!(BookDigest::of_bytes(wrong), digest);
     }
