@@ -1,7 +1,9 @@
 //! When rows of the calendar fall due, and of which tables anybody asks: rows are written by hand here.
 
 mod daemon;
+mod hour;
 mod rows;
+mod spin;
 mod whose;
 
 use std::time::Duration;
