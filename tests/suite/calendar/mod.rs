@@ -2,7 +2,9 @@
 
 mod history;
 mod late;
+mod lost;
 mod order;
+mod orders;
 mod planned;
 mod resumed;
 mod ways;

@@ -1,19 +1,20 @@
 //! A network between the program and Postgres that fails on command.
 
+mod line;
+
 use std::path::PathBuf;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tailrace::catalog::connect::Database;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::net::{TcpListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::TestDatabase;
+use line::Line;
 
 /// Where the next COMMIT is cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub enum Cut {
 pub enum Message {
     /// The n-th of all connections together, counted from 1.
     Number(usize),
+    /// That which has the n-th statement of all connections together carried out, counted from 1.
+    Statement(usize),
     /// The first one that contains this.
     With(&'static str),
 }
@@ -64,6 +67,26 @@ pub struct Silence {
     pub noticed_after: Option<Duration>,
 }
 
+/// The end of connections between two statements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Break {
+    /// The message at which it comes.
+    pub at: Message,
+    /// Whether that message reaches the server; its answer never comes back.
+    pub arrives: bool,
+    /// Whether all connections end and none is to be had until [`Proxy::open`], as where the process is
+    /// killed. Otherwise one ends, and its owner may come back.
+    pub ends_all: bool,
+}
+
+/// A message that is held up on its way to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    Nothing,
+    At(Message),
+    Held,
+}
+
 /// Carries connections from a port of 127.0.0.1 to the server's socket.
 pub struct Proxy {
     port: u16,
@@ -77,7 +100,12 @@ struct Network {
     is_shut: AtomicBool,
     planned: Mutex<Option<Silence>>,
     silent: watch::Sender<Option<Silence>>,
+    planned_break: Mutex<Option<Break>>,
+    /// How often all connections were ended.
+    ends: watch::Sender<u64>,
+    hold: watch::Sender<Hold>,
     messages: AtomicUsize,
+    statements: AtomicUsize,
     lingering: Mutex<Vec<UnixStream>>,
 }
 
@@ -109,7 +137,11 @@ impl Proxy {
             is_shut: AtomicBool::new(false),
             planned: Mutex::new(None),
             silent: watch::Sender::new(None),
+            planned_break: Mutex::new(None),
+            ends: watch::Sender::new(0),
+            hold: watch::Sender::new(Hold::Nothing),
             messages: AtomicUsize::new(0),
+            statements: AtomicUsize::new(0),
             lingering: Mutex::new(Vec::new()),
         });
         let shared = network.clone();
@@ -121,10 +153,10 @@ impl Proxy {
                 }
                 tokio::spawn(async move {
                     if let Ok(server) = UnixStream::connect(socket).await {
-                        let mut line = Line { client, server, network, answers: Answers::Pass };
+                        let mut line = Line::new(client, server, network);
                         // An end that one side makes is the end for both, unless told otherwise.
                         if let Ok(true) = line.carry().await {
-                            locked(&line.network.lingering).push(line.server);
+                            line.linger();
                         }
                     }
                 });
@@ -158,6 +190,31 @@ impl Proxy {
         self.network.is_shut.store(false, Ordering::SeqCst);
     }
 
+    /// Ends connections when a message comes by.
+    pub fn break_at(&self, planned: Break) {
+        *locked(&self.network.planned_break) = Some(planned);
+    }
+
+    /// Whether that message came by. It is not waited for any more.
+    pub fn has_broken(&self) -> bool {
+        locked(&self.network.planned_break).take().is_none()
+    }
+
+    /// Holds a message up when it comes by, until [`Self::go_on`].
+    pub fn hold(&self, message: Message) {
+        self.network.hold.send_replace(Hold::At(message));
+    }
+
+    /// Returns once the message is held up.
+    pub async fn is_held(&self) {
+        drop(self.network.hold.subscribe().wait_for(|hold| *hold == Hold::Held).await);
+    }
+
+    /// Lets go of the message that is held up. None is waited for any more.
+    pub fn go_on(&self) {
+        self.network.hold.send_replace(Hold::Nothing);
+    }
+
     /// How many messages clients have sent.
     pub fn messages(&self) -> usize {
         self.network.messages.load(Ordering::Relaxed)
@@ -186,124 +243,6 @@ impl Proxy {
     /// Breaks the connections that are silent; new ones work.
     pub fn plug_in(&self) {
         self.network.silent.send_replace(None);
-    }
-}
-
-/// What becomes of the server's next answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Answers {
-    Pass,
-    /// It ends the connection.
-    Cut(Cut),
-    /// The network falls silent in the middle of it.
-    Silent(Silence),
-}
-
-/// One connection.
-struct Line {
-    client: TcpStream,
-    server: UnixStream,
-    network: Arc<Network>,
-    answers: Answers,
-}
-
-impl Line {
-    /// Carries bytes to the end of the connection; true if the server's side of it is to stay.
-    async fn carry(&mut self) -> Result<bool> {
-        let (mut sent, mut answered) = (vec![0; 65536], vec![0; 65536]);
-        let mut silent = self.network.silent.subscribe();
-        let is_let_in = silent.borrow().is_some_and(|silence| silence.lets_in);
-        loop {
-            tokio::select! {
-                biased;
-                () = async { drop(silent.wait_for(Option::is_some).await) }, if !is_let_in => {
-                    return self.hold().await;
-                }
-                length = self.client.read(&mut sent) => {
-                    match (length?, self.answers) {
-                        // Its end was the message; there is no answer to that.
-                        (0, Answers::Silent(silence)) => {
-                            self.network.silent.send_replace(Some(silence));
-                        }
-                        (0, _) => return Ok(false),
-                        (length, _) => {
-                            if !self.send(&sent[..length]).await? {
-                                return Ok(false);
-                            }
-                        }
-                    }
-                }
-                length = self.server.read(&mut answered) => {
-                    let length = length?;
-                    match self.answers {
-                        // Also where the server has no answer but its end.
-                        Answers::Silent(silence) => {
-                            self.client.write_all(&answered[..length / 2]).await?;
-                            self.network.silent.send_replace(Some(silence));
-                        }
-                        Answers::Cut(cut) => {
-                            // Before the client can notice and come back.
-                            let shuts = cut == Cut::AfterCommitShut;
-                            self.network.is_shut.fetch_or(shuts, Ordering::SeqCst);
-                            return Ok(cut == Cut::AfterCommitHalf);
-                        }
-                        Answers::Pass if length == 0 => return Ok(false),
-                        Answers::Pass => self.client.write_all(&answered[..length]).await?,
-                    }
-                }
-            }
-        }
-    }
-
-    /// Passes a message on, as far as it comes; false where that ends the connection.
-    async fn send(&mut self, message: &[u8]) -> Result<bool> {
-        let contains = |text: &str| message.windows(text.len()).any(|part| part == text.as_bytes());
-        if contains("COMMIT\0") {
-            match locked(&self.network.next_cut).take() {
-                Some(Cut::BeforeCommit) => return Ok(false),
-                Some(cut) => self.answers = Answers::Cut(cut),
-                None => {}
-            }
-        }
-        let number = self.network.messages.fetch_add(1, Ordering::Relaxed) + 1;
-        let begins = |silence: &mut Silence| match silence.from {
-            Message::Number(first) => number == first,
-            Message::With(text) => contains(text),
-        };
-        let begins_now = locked(&self.network.planned).take_if(begins);
-        match begins_now {
-            None => self.server.write_all(message).await?,
-            Some(silence) if silence.comes == Comes::Nowhere => {
-                self.network.silent.send_replace(Some(silence));
-            }
-            Some(silence) => {
-                self.server.write_all(message).await?;
-                match silence.comes {
-                    Comes::HalfWayBack => self.answers = Answers::Silent(silence),
-                    _ => drop(self.network.silent.send_replace(Some(silence))),
-                }
-            }
-        }
-        Ok(true)
-    }
-
-    /// Keeps both sides open, and nothing goes from one to the other, until the silence is over.
-    async fn hold(&mut self) -> Result<bool> {
-        let mut silent = self.network.silent.subscribe();
-        let noticed_after = silent.borrow().and_then(|silence| silence.noticed_after);
-        let mut over = pin!(async { drop(silent.wait_for(Option::is_none).await) });
-        let noticed = async {
-            match noticed_after {
-                Some(after) => tokio::time::sleep(after).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = over.as_mut() => return Ok(false),
-            () = noticed => self.server.shutdown().await?,
-        }
-        over.await;
-        Ok(false)
     }
 }
 
