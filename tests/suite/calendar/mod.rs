@@ -1,8 +1,11 @@
 //! The calendar of a table and what passes remember beside it, and that it only ever saves time.
 
+mod broken;
+mod cut;
 mod history;
 mod late;
 mod lost;
+mod model;
 mod order;
 mod orders;
 mod planned;
