@@ -11,6 +11,7 @@ mod hydrator;
 mod interrupted;
 mod isolation;
 mod killed;
+mod killed_model;
 mod late;
 mod lock_held;
 mod new_policy;
