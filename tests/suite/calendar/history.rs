@@ -233,9 +233,7 @@ impl History {
         let cutoff = self.cutoff();
         if self.mode == Mode::Enforce {
             self.model.expire(cutoff);
-            let waiting = self.scene.waiting().await?;
-            let must_wait = self.model.waiting(cutoff);
-            assert!(must_wait.iter().all(|one| waiting.contains(one)), "{when}: {waiting:?}");
+            assert_eq!(self.scene.waiting().await?, self.model.waiting(cutoff), "{when}");
         }
         assert_eq!(self.scene.kept().await?, self.model.kept(), "{when}");
         assert_eq!(self.scene.orphans().await?, 0, "{when}");

@@ -6,10 +6,10 @@ mod history;
 mod late;
 mod lost;
 mod model;
-mod order;
 mod orders;
 mod planned;
 mod resumed;
+mod steps;
 mod ways;
 mod wrong;
 
