@@ -65,3 +65,4 @@ pub mod vectors;
 pub mod wakes;
 pub mod walk;
 pub mod warm;
+pub mod window_rules;

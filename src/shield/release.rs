@@ -12,6 +12,7 @@ use crate::catalog::failure::in_words;
 use crate::catalog::session::Session;
 use crate::catalog::shape::spec_book;
 use crate::catalog::tables::{TableIdentity, find_live_table};
+use crate::catalog::window_rules::keep_window_rules;
 use crate::events;
 use crate::instant::UtcInstant;
 use crate::window::{Judge, Verdict};
@@ -24,7 +25,7 @@ use crate::window::{Judge, Verdict};
 pub async fn policy_changed(connection: &mut Session, table: &TableIdentity, settings: &Settings) {
     let followed = async {
         let files = release(connection, table, settings, None).await?;
-        claims::keep_window_rules(connection, table.catalog_id).await?;
+        keep_window_rules(connection, table.catalog_id).await?;
         anyhow::Ok(files)
     };
     let TableIdentity { catalog, namespace, table, .. } = table;

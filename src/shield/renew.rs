@@ -20,6 +20,7 @@ use crate::catalog::server::{CLAIMS, server_tables};
 use crate::catalog::session::Session;
 use crate::catalog::shape::copy_specs;
 use crate::catalog::tables::{Catalog, LiveTable, TableIdentity, catalogs, live_tables};
+use crate::catalog::window_rules::{keep_window_rules, note_window_setting};
 use crate::clock_guard::{Reading, decide};
 use crate::events;
 use crate::instant::UtcInstant;
@@ -105,7 +106,7 @@ async fn renew_all(
     };
     let now = clock.database;
     if clock.apart(settings.max_clock_skew).is_none() {
-        claims::note_window_setting(connection, settings.lead, settings.min_keep).await?;
+        note_window_setting(connection, settings.lead, settings.min_keep).await?;
         claims::forget_gone_catalogs(connection).await?;
     }
     let can_claim = has_claims(connection).await?;
@@ -117,7 +118,7 @@ async fn renew_all(
     for catalog in trusted {
         let done = async {
             mirror_properties(connection, &catalog, settings, renewed).await?;
-            claims::keep_window_rules(connection, catalog.catalog_id).await?;
+            keep_window_rules(connection, catalog.catalog_id).await?;
             match (can_claim, settings.claims) {
                 (false, _) => Ok(()),
                 (true, false) => Ok(let_go(connection, catalog.catalog_id, &[]).await?),

@@ -2,7 +2,7 @@
 //! one that had its id.
 
 use anyhow::Result;
-use tailrace::catalog::claims::keep_window_rules;
+use tailrace::catalog::window_rules::keep_window_rules;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{Field, NewFile, Table};
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-use tailrace::catalog::claims::keep_window_rules;
 use tailrace::catalog::connect::close;
 use tailrace::catalog::session::Session;
 use tailrace::catalog::shape::spec_book;
+use tailrace::catalog::window_rules::keep_window_rules;
 use tailrace::instant::UtcInstant;
 use tailrace::policy::store;
 use tailrace::window::{Judge, Retention, SpecBook, StoredTuple, Verdict};

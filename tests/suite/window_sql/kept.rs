@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use anyhow::{Context, Result};
-use tailrace::catalog::claims::keep_window_rules;
 use tailrace::catalog::connect::close;
+use tailrace::catalog::window_rules::keep_window_rules;
 use tailrace_kit::lake::{Column, Field, Table};
 
 use super::asked::{Answers, Question, agree, in_drop_window};

@@ -1,7 +1,7 @@
 //! The window of a table's property: as long as its text is the mirrored one, and no longer.
 
 use anyhow::Result;
-use tailrace::catalog::claims::keep_window_rules;
+use tailrace::catalog::window_rules::keep_window_rules;
 use tailrace::policy::Mode;
 use tailrace::shield::renew;
 use tailrace_kit::lake::{Field, Table};
