@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::closer::{moved_on, redefined, restored_of};
 use super::context::Kind;
 use super::report::TableReport;
 use super::settings::{Scope, Settings};
@@ -12,13 +13,13 @@ use super::triage::{
 };
 use crate::catalog::clock_memory::{Remembered, all_remembered, note_still_accepted};
 use crate::catalog::evidence::may_read;
-use crate::catalog::restore::{Restored, restored_among, thin_heads};
+use crate::catalog::restore::{Restored, thin_heads};
 use crate::catalog::session::Session;
 use crate::catalog::tables::Catalog;
 use crate::catalog::triage::catalogs::{CatalogLook, look_at_catalogs, note_catalogs};
 use crate::catalog::triage::shapes::{Unchanged, note_unchanged, shapes};
-use crate::catalog::triage::tables::{TableKey, TableLook, columns_of_policies, look_at_tables};
-use crate::catalog::triage::work::{Watermark, earliest_ends, with_due_marks, with_new_files};
+use crate::catalog::triage::tables::{columns_of_policies, look_at_tables};
+use crate::catalog::triage::work::{earliest_ends, with_due_marks, with_new_files};
 use crate::clock_guard::{Accepted, Memory, Reading, decide};
 use crate::events;
 
@@ -98,13 +99,7 @@ pub async fn take_in(
     let mut untouched: BTreeSet<i64> =
         remembered.iter().filter(|(_, known)| is_doubtful(known)).map(|(id, _)| *id).collect();
     let looks = look_at_catalogs(control).await?;
-    let in_short = |look: &&CatalogLook| !look.agrees;
-    let doubted: Vec<i64> =
-        looks.iter().filter(in_short).map(|look| look.catalog.catalog_id).collect();
-    let restored = match doubted.is_empty() {
-        true => BTreeMap::new(),
-        false => restored_among(control, &doubted).await?,
-    };
+    let restored = restored_of(control, &looks).await?;
     untouched.extend(restored.keys());
     untouched
         .extend(looks.iter().filter(|look| !look.is_whole).map(|look| look.catalog.catalog_id));
@@ -241,28 +236,6 @@ async fn sort_tables(
         }
     }
     Ok(unchanged)
-}
-
-/// The tables of catalogs that have commits beyond the tables' watermarks.
-fn moved_on(tables: &[TableLook], looks: &HashMap<i64, &CatalogLook>) -> Vec<Watermark> {
-    let watermark = |table: &TableLook| {
-        let (catalog_id, table_id) = (table.identity.catalog_id, table.identity.table_id);
-        let through_snapshot = table.state.as_ref()?.through_snapshot;
-        let head = looks.get(&catalog_id)?.head;
-        (head > through_snapshot).then_some(Watermark { catalog_id, table_id, through_snapshot })
-    };
-    tables.iter().filter_map(watermark).collect()
-}
-
-/// The tables of catalogs in which the definition of some table changed since it was noted of these.
-fn redefined(tables: &[TableLook], looks: &HashMap<i64, &CatalogLook>) -> Vec<TableKey> {
-    let key = |table: &TableLook| {
-        let state = table.state.as_ref()?;
-        let look = looks.get(&table.identity.catalog_id)?;
-        (state.schema_version != Some(look.schema_version))
-            .then_some((look.catalog.catalog_id, table.identity.table_uuid))
-    };
-    tables.iter().filter_map(key).collect()
 }
 
 /// Notes of catalogs in which nothing is to be done how far they were found to agree, and that the clock was

@@ -1,8 +1,8 @@
 //! One pass: for each catalog the lease, for each of its tables with a policy the expired files
 //! and their commits, and a report.
 //!
-//! [`pass`] begins with who has work: `intake` asks, [`triage`] decides. It goes over catalogs, side by
-//! side, `catalog` over the tables of one, in turns that `slices` cuts, if [`clocks`] lets it; `table`
+//! [`pass`] begins with who has work: `intake` and `closer` ask, [`triage`] decides. It goes over catalogs, side
+//! by side, `catalog` over the tables of one, in turns that `slices` cuts, if [`clocks`] lets it; `table`
 //! works on one of them. `enforce` finds what goes: what the [`calendar`] says is due, what came since, and
 //! what a full pass reads, by what the [`memory`] has of it; `ask` and `lookup` ask the catalog, `sorter`
 //! judges, and what stays is counted in a [`census`]. In rounds [`batch`] groups it, `work` makes the
@@ -16,6 +16,7 @@ pub mod calendar;
 mod catalog;
 pub mod census;
 pub mod clocks;
+pub(crate) mod closer;
 mod context;
 pub(crate) mod effective;
 mod enforce;

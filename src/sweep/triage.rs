@@ -187,17 +187,21 @@ fn has_other_property(look: &TableLook) -> bool {
     if look.has_property && look.property.is_none() {
         return true;
     }
-    let mirrored = look.mirror.as_ref().map(|mirror| mirror.property_text.as_deref());
-    let is_mirrored = mirrored.flatten() == look.property.as_deref()
-        && mirrored.is_some() == look.property.is_some()
-        && look.mirror.as_ref().is_none_or(|mirror| mirror.problem.is_none());
     let is_known = match (&look.stored, &look.state) {
         (Some(_), Some(state)) => {
             look.property.is_some() && state.property.as_deref() == look.property.as_deref()
         }
         _ => false,
     };
-    !is_mirrored && !is_known
+    !is_mirrored(look) && !is_known
+}
+
+/// Whether the mirror says what the property does, and is followed; also where there is neither.
+pub fn is_mirrored(look: &TableLook) -> bool {
+    let mirrored = look.mirror.as_ref().map(|mirror| mirror.property_text.as_deref());
+    mirrored.flatten() == look.property.as_deref()
+        && mirrored.is_some() == look.has_property
+        && look.mirror.as_ref().is_none_or(|mirror| mirror.problem.is_none())
 }
 
 /// By how many nanoseconds the earliest row is overdue that is to be looked at, if any is. What a policy that
