@@ -17,9 +17,9 @@
 //! | [`doctor`] | what an operator should know before trusting it |
 //! | [`debt`] | compaction debt by the server's sample, with and without the drop window |
 //! | [`specs`] | a table's partition specs as they are shown, and who trusted one |
+//! | [`shield`] | claims on files that are about to be dropped, beside the passes |
 //! | [`sweep`] | one pass: who has work, lease, calendar, look-ups, batches, commits, pace, report |
 //! | [`mod@trace`] | what became of each drop, noted by passes and read |
-//! | [`shield`] | claims on files that are about to be dropped, beside the passes |
 //! | [`feed`] | a table's changes between two snapshots, ended files included |
 //! | [`explicit`] | the explicit drop of enumerated tuples, and truncate: guards, receipts |
 //! | [`mod@drop`] | the shared drop-commit: guards, commit, receipt |

@@ -14,19 +14,30 @@
 //! What a renewal claims and for how long is a matter of the database's clock: where that is refused
 //! as it is for passes ([`clock_guard`](crate::clock_guard)), it writes nothing, and leases lapse.
 //!
-//! Each renewal copies the partition specs of all catalogs too, whether or not anything is claimed: passes
-//! may be further apart than the server keeps a spec that ended. And it mirrors their tables' properties, for
-//! the window in SQL goes by what is mirrored.
+//! A renewal runs over all catalogs at once: `intake` asks, in a number of statements that does not grow with
+//! what is there, what a pass asks, and `triage` decides, without IO. Its files are those of the rows of the
+//! [calendar](crate::sweep::calendar) whose end plus keep is within the lead, and those that came since the
+//! watermark; what waits beyond the lead is left out. So it works on the tables with such rows or files, on
+//! those of which the calendar does not tell, and on those with claims of ours. It reads the calendar and
+//! writes none of it. What nobody governs any more is released in all catalogs by one statement.
+//!
+//! Each renewal copies the partition specs of catalogs whose definitions moved too, whether or not anything is
+//! claimed: passes may be further apart than the server keeps a spec that ended. And it mirrors the properties
+//! that say something new, and keeps the rules of the window in SQL where they are old (`learn`).
 //!
 //! Any number of daemons may do this side by side: they share the claimant of a catalog, take
 //! turns at writing, and each writes what is true by its own look.
 
 mod find;
-mod mirror;
+mod intake;
+mod learn;
+mod lease;
 mod release;
 mod renew;
 pub mod rows;
+mod tell;
 mod timer;
+mod triage;
 
 use std::time::Duration;
 

@@ -193,25 +193,43 @@ impl Claims {
     }
 }
 
-/// Ends our rows of every table but these; returns how many files they named.
-pub async fn remove_all_but(
-    connection: &mut Session,
-    catalog_id: i64,
-    claimant: Uuid,
-    tables: &[i64],
-) -> sqlx::Result<i64> {
-    sqlx::query_scalar!(
-        r#"with removed as (
-             delete from hog_compaction_claim
-             where catalog_id = $1 and claimant = $2 and not table_id = any($3)
-             returning pg_catalog.cardinality(input_file_ids) as files)
-           select coalesce(pg_catalog.sum(files), 0)::bigint as "files!" from removed"#,
-        catalog_id,
-        claimant,
-        tables
+/// The tables of all catalogs of which we have rows, by catalog and table id. Reads the rows of claims of
+/// each catalog in which something was ever claimed, without their ids.
+pub async fn claimed_tables(connection: &mut Session) -> sqlx::Result<BTreeSet<(i64, i64)>> {
+    let rows = sqlx::query!(
+        r#"select o.catalog_id as "catalog_id!", c.table_id as "table_id!"
+           from tailrace.claimant o
+           cross join lateral (
+             select distinct table_id from hog_compaction_claim
+             where catalog_id = o.catalog_id and claimant = o.claimant) as c"#
     )
-    .fetch_one(connection)
-    .await
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.catalog_id, row.table_id)).collect())
+}
+
+/// Ends our rows of these tables, by catalog and table id. Waits for whoever writes one of them as long as
+/// `lock_timeout` allows; then all stay.
+pub async fn release_tables(connection: &mut Session, tables: &[(i64, i64)]) -> sqlx::Result<()> {
+    let (catalogs, ids): (Vec<i64>, Vec<i64>) = tables.iter().copied().unzip();
+    sqlx::query!(
+        r#"delete from hog_compaction_claim where ctid = any (array(
+             select c.at
+             from unnest($1::bigint[], $2::bigint[]) as g (catalog_id, table_id)
+             cross join lateral (
+               select claimant from tailrace.claimant where catalog_id = g.catalog_id offset 0) as o
+             cross join lateral (
+               -- By the key, whose order this is: by the index of leases all of the catalog's would be read
+               -- for each table.
+               select ctid as at from hog_compaction_claim
+               where catalog_id = g.catalog_id and table_id = g.table_id and claimant = o.claimant
+               order by group_key limit 1000000) as c))"#,
+        &catalogs,
+        &ids
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// Those of some files that are live and of the table, by the primary key whatever the planner

@@ -266,7 +266,8 @@ pub async fn spec_book(
 }
 
 /// Copies every spec of the catalog's tables, and the types of their source columns, that we
-/// have no copy of yet. Writes nothing where nothing is new.
+/// have no copy of yet. Writes nothing where nothing is new. The rules of the window in SQL that are kept of a
+/// table are forgotten with each copy that is made or told something: they may have been other ones.
 ///
 /// All tables that are not dropped, not only those with a policy: a policy that is set later must know
 /// the specs that the server has deleted by then. `seen_at` is noted as the time at which a new spec was
@@ -287,39 +288,44 @@ pub async fn copy_specs(
         return Ok(());
     }
     sqlx::query!(
-        r#"insert into tailrace.spec_copy (catalog_id, table_id, table_uuid, spec_id, fields,
-                                           begin_snapshot, copied_at, clock_epoch)
-           select q.catalog_id, q.table_id, q.table_uuid, q.spec_id, q.fields, q.begin_snapshot,
-                  $2,
-                  coalesce((select m.epoch from tailrace.clock_memory m where m.catalog_id = $1),
-                           0::bigint)
-           from (
-             select s.catalog_id, s.table_id, t.table_uuid, s.spec_id, s.begin_snapshot,
-                    coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
-                        'key_index', f.key_index, 'source_field_id', f.source_field_id,
-                        'transform', f.transform, 'transform_param', f.transform_param)
-                      order by f.key_index) filter (where f.key_index is not null), '[]') as fields
-             from hog_partition_spec s
-             join hog_table t on t.catalog_id = s.catalog_id and t.table_id = s.table_id
-                             and t.dropped_snapshot is null
-             left join hog_partition_field f
-               on f.catalog_id = s.catalog_id and f.table_id = s.table_id
-              and f.spec_id = s.spec_id
-             where s.catalog_id = $1
-             group by s.catalog_id, s.table_id, t.table_uuid, s.spec_id, s.begin_snapshot
-             -- One without a field dates nothing, or its fields are yet to be loaded.
-             having pg_catalog.count(f.key_index) > 0::bigint) as q
-           where not exists (
-             select from tailrace.spec_copy k
-             where k.catalog_id = q.catalog_id and k.table_id = q.table_id
-               and k.table_uuid = q.table_uuid and k.spec_id = q.spec_id and k.fields = q.fields
-               and k.begin_snapshot = q.begin_snapshot)
-           -- Sessions that copy at one time wait for each other's rows in one order.
-           order by q.table_id, q.spec_id
-           on conflict (catalog_id, table_id, table_uuid, spec_id, fields) do update
-           set is_reused = spec_copy.is_reused
-                           or coalesce(spec_copy.begin_snapshot <> excluded.begin_snapshot, false),
-               begin_snapshot = excluded.begin_snapshot"#,
+        r#"with told as (
+             insert into tailrace.spec_copy (catalog_id, table_id, table_uuid, spec_id, fields,
+                                             begin_snapshot, copied_at, clock_epoch)
+             select q.catalog_id, q.table_id, q.table_uuid, q.spec_id, q.fields, q.begin_snapshot,
+                    $2,
+                    coalesce((select m.epoch from tailrace.clock_memory m where m.catalog_id = $1),
+                             0::bigint)
+             from (
+               select s.catalog_id, s.table_id, t.table_uuid, s.spec_id, s.begin_snapshot,
+                      coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+                          'key_index', f.key_index, 'source_field_id', f.source_field_id,
+                          'transform', f.transform, 'transform_param', f.transform_param)
+                        order by f.key_index) filter (where f.key_index is not null), '[]') as fields
+               from hog_partition_spec s
+               join hog_table t on t.catalog_id = s.catalog_id and t.table_id = s.table_id
+                               and t.dropped_snapshot is null
+               left join hog_partition_field f
+                 on f.catalog_id = s.catalog_id and f.table_id = s.table_id
+                and f.spec_id = s.spec_id
+               where s.catalog_id = $1
+               group by s.catalog_id, s.table_id, t.table_uuid, s.spec_id, s.begin_snapshot
+               -- One without a field dates nothing, or its fields are yet to be loaded.
+               having pg_catalog.count(f.key_index) > 0::bigint) as q
+             where not exists (
+               select from tailrace.spec_copy k
+               where k.catalog_id = q.catalog_id and k.table_id = q.table_id
+                 and k.table_uuid = q.table_uuid and k.spec_id = q.spec_id and k.fields = q.fields
+                 and k.begin_snapshot = q.begin_snapshot)
+             -- Sessions that copy at one time wait for each other's rows in one order.
+             order by q.table_id, q.spec_id
+             on conflict (catalog_id, table_id, table_uuid, spec_id, fields) do update
+             set is_reused = spec_copy.is_reused
+                             or coalesce(spec_copy.begin_snapshot <> excluded.begin_snapshot, false),
+                 begin_snapshot = excluded.begin_snapshot
+             returning catalog_id, table_id
+           )
+           delete from tailrace.window_rule r using told
+           where r.catalog_id = told.catalog_id and r.table_id = told.table_id"#,
         catalog_id,
         seen_at.and_then(UtcInstant::to_chrono)
     )

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Settings;
 use super::find::window_judge;
-use super::renew::in_force;
+use super::lease::in_force;
 use super::rows::{MOST_IDS, without_others};
 use crate::catalog::claims::{self, ClaimRow, Claims, has_claims, live_by_ids};
 use crate::catalog::clock;

@@ -1,31 +1,26 @@
 //! One renewal: what is in the window is claimed, what left it is released.
 
-use std::sync::Once;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
-
-use super::find::files_in_window;
-use super::mirror::mirror_properties;
-use super::rows::{self, Changes};
+use super::intake::{CatalogIntake, Intake, look_again, take_in};
+use super::learn::{copy_new_specs, mirror_properties};
+use super::lease::{in_force, renew_table};
+use super::tell::{tell, tell_off, tell_unread};
 use super::{LEASE, Settings};
-use crate::catalog::claims::{self, Claims, has_claims, make_claimant};
+use crate::catalog::claims::{claimed_tables, forget_gone_catalogs, has_claims, release_tables};
 use crate::catalog::clock;
-use crate::catalog::clock_memory::remembered;
 use crate::catalog::connect::{Database, close};
 use crate::catalog::deadline::within;
 use crate::catalog::failure::{in_words, is_away};
-use crate::catalog::restore::note_head;
 use crate::catalog::server::{CLAIMS, server_tables};
 use crate::catalog::session::Session;
-use crate::catalog::shape::copy_specs;
-use crate::catalog::tables::{Catalog, LiveTable, TableIdentity, catalogs, live_tables};
-use crate::catalog::window_rules::{keep_window_rules, note_window_setting};
-use crate::clock_guard::{Reading, decide};
-use crate::events;
+use crate::catalog::tables::{TableIdentity, live_tables_among};
+use crate::catalog::window_rules::{
+    Enforced, keep_window_rules, note_window_setting, with_old_rules,
+};
+use crate::clock_guard::Reading;
 use crate::instant::UtcInstant;
-use crate::policy::{Mode, Policy};
-use crate::sweep::effective;
 
 /// What a renewal came to.
 #[derive(Debug, Default)]
@@ -65,16 +60,38 @@ impl Failed {
     }
 }
 
+impl Renewed {
+    /// Notes that something of a catalog failed; whether it did not.
+    ///
+    /// # Errors
+    /// The same, where it is that the database is away.
+    fn went(&mut self, catalog: &CatalogIntake, done: anyhow::Result<()>) -> anyhow::Result<bool> {
+        match done {
+            Ok(()) => Ok(true),
+            Err(error) if is_away(&error) => Err(error),
+            Err(error) => {
+                let (catalog, error) = (catalog.catalog.name.clone(), in_words(&error));
+                self.failed.push(Failed { catalog, table: None, error });
+                Ok(false)
+            }
+        }
+    }
+}
+
 /// Claims the files in the drop window of every catalog, renews the leases of those claimed before,
 /// releases those that left it; and brings the window in SQL up to date. Copies partition specs and mirrors
 /// properties first.
+///
+/// What there is to do is asked over all catalogs at once. Only catalogs and tables that have something
+/// to do are worked on, one by one, so that what fails in one stops no other: where nothing is, the number of
+/// statements is the same for any number of them.
 ///
 /// `now` decides, in place of the database's time where it is given; leases run by the database's
 /// clock in any case, as planners go by that. Takes no commit lock. Where the server knows no claims
 /// (before V15), or `settings.claims` is off, specs and the window in SQL are looked after all the same.
 ///
 /// # Errors
-/// The database is away, or our schema is not there.
+/// The database is away, our schema is not there, or what there is to do cannot be asked.
 pub async fn renew(
     database: &Database,
     settings: &Settings,
@@ -104,109 +121,133 @@ async fn renew_all(
         (None, Some(now)) => Reading::rehearsed(now),
         (None, None) => clock::read(connection).await?,
     };
-    let now = clock.database;
     if clock.apart(settings.max_clock_skew).is_none() {
         note_window_setting(connection, settings.lead, settings.min_keep).await?;
-        claims::forget_gone_catalogs(connection).await?;
+        forget_gone_catalogs(connection).await?;
     }
     let can_claim = has_claims(connection).await?;
     if !can_claim {
         tell_off();
     }
     let must_fill = server_tables(connection).await?.must_fill(CLAIMS);
-    let trusted = copy_all_specs(connection, settings, &clock, renewed).await?;
-    for catalog in trusted {
-        let done = async {
-            mirror_properties(connection, &catalog, settings, renewed).await?;
-            keep_window_rules(connection, catalog.catalog_id).await?;
-            match (can_claim, settings.claims) {
-                (false, _) => Ok(()),
-                (true, false) => Ok(let_go(connection, catalog.catalog_id, &[]).await?),
-                (true, true) if !must_fill.is_empty() => Err(anyhow::anyhow!(
-                    "each claim must fill {}, which this tailrace does not know: upgrade it",
-                    must_fill.join(", ")
-                )),
-                (true, true) => renew_catalog(connection, &catalog, settings, now, renewed).await,
-            }
+    let Intake { mut catalogs, refused, mut enforced } =
+        take_in(connection, settings, &clock).await?;
+    renewed.failed.extend(refused);
+    // Of all catalogs before anything is claimed in any, so that no large table keeps another one's specs
+    // waiting.
+    for catalog in &catalogs {
+        let copied = copy_new_specs(connection, catalog, clock.database).await;
+        renewed.went(catalog, copied)?;
+    }
+    for catalog in catalogs.iter().filter(|catalog| !catalog.mirrors.is_empty()) {
+        let mirrored = mirror_properties(connection, catalog, settings, renewed).await;
+        renewed.went(catalog, mirrored)?;
+    }
+    if catalogs.iter().any(|catalog| !catalog.mirrors.is_empty()) {
+        enforced = look_again(connection, settings).await?;
+    }
+    keep_rules(connection, &enforced, &mut catalogs, renewed).await?;
+    match (can_claim, settings.claims) {
+        (false, _) => Ok(()),
+        (true, true) if !must_fill.is_empty() => {
+            let why = format!(
+                "each claim must fill {}, which this tailrace does not know: upgrade it",
+                must_fill.join(", ")
+            );
+            catalogs.iter().try_for_each(|catalog| {
+                renewed.went(catalog, Err(anyhow::anyhow!(why.clone()))).map(|_| ())
+            })
+        }
+        (true, _) => claim(connection, &catalogs, settings, clock.database, renewed).await,
+    }
+}
+
+/// Keeps the rules of the window in SQL of the catalogs in which they are old. Nothing more is done in those
+/// where that fails.
+async fn keep_rules(
+    connection: &mut Session,
+    enforced: &[Enforced],
+    catalogs: &mut Vec<CatalogIntake>,
+    renewed: &mut Renewed,
+) -> anyhow::Result<()> {
+    let old = with_old_rules(connection, enforced).await?;
+    for catalog in std::mem::take(catalogs) {
+        let catalog_id = catalog.catalog.catalog_id;
+        let kept = match old.contains(&catalog_id) {
+            true => keep_window_rules(connection, catalog_id).await,
+            false => Ok(()),
         };
-        if let Err(error) = done.await {
-            if is_away(&error) {
-                return Err(error);
-            }
-            let error = in_words(&error);
-            renewed.failed.push(Failed { catalog: catalog.name, table: None, error });
+        if renewed.went(&catalog, kept.map_err(anyhow::Error::from))? {
+            catalogs.push(catalog);
         }
     }
     Ok(())
 }
 
-/// Copies the specs of every catalog whose clock is trusted, before anything is claimed in any, so that no
-/// large table keeps another one's specs waiting; returns these catalogs. Passes may be so far apart that
-/// the server deletes a spec which none has seen. A copy is dated by the next pass (see [`copy_specs`], also
-/// for why this needs no lease).
-async fn copy_all_specs(
+/// Claims and renews, and releases what is claimed of other tables: all of it, where nothing is to be claimed.
+async fn claim(
     connection: &mut Session,
-    settings: &Settings,
-    clock: &Reading,
-    renewed: &mut Renewed,
-) -> anyhow::Result<Vec<Catalog>> {
-    let mut trusted_ones = Vec::new();
-    for catalog in catalogs(connection).await? {
-        let mut is_trusted = false;
-        let copied = async {
-            trusted(connection, &catalog, clock, settings).await?;
-            is_trusted = true;
-            // Should the catalog be restored to a time before, what is copied is told to be of after it.
-            note_head(connection, catalog.catalog_id, clock.database).await?;
-            let copied = copy_specs(connection, catalog.catalog_id, None).await;
-            copied.context("partition specs were not copied")
-        };
-        if let Err(error) = copied.await {
-            if is_away(&error) {
-                return Err(error);
-            }
-            let (catalog, error) = (catalog.name.clone(), in_words(&error));
-            renewed.failed.push(Failed { catalog, table: None, error });
-        }
-        if is_trusted {
-            trusted_ones.push(catalog);
-        }
-    }
-    Ok(trusted_ones)
-}
-
-/// Nothing, where leases may be written by the clock. What a person accepted was accepted for a pass.
-///
-/// # Errors
-/// Why they may not, in words; or the database's.
-async fn trusted(
-    connection: &mut Session,
-    catalog: &Catalog,
-    clock: &Reading,
-    settings: &Settings,
-) -> anyhow::Result<()> {
-    let known = remembered(connection, catalog.catalog_id).await?;
-    match decide(clock, &known.memory.by_rule(), settings.max_clock_skew) {
-        Ok(_) => Ok(()),
-        Err(refusal) => anyhow::bail!("nothing is claimed or released: {refusal}"),
-    }
-}
-
-async fn renew_catalog(
-    connection: &mut Session,
-    catalog: &Catalog,
+    catalogs: &[CatalogIntake],
     settings: &Settings,
     now: UtcInstant,
     renewed: &mut Renewed,
 ) -> anyhow::Result<()> {
-    let mut shielded = Vec::new();
-    for table in live_tables(connection, catalog, true).await? {
-        let policy = match in_force(connection, &table, settings).await? {
-            Some(policy) if table.is_parquet => policy,
-            _ => continue,
+    let claimed = match claimed_tables(connection).await.map_err(anyhow::Error::from) {
+        Ok(claimed) => claimed,
+        Err(error) if is_away(&error) => return Err(error),
+        Err(error) => {
+            let said = in_words(&error);
+            return catalogs.iter().try_for_each(|catalog| {
+                renewed.went(catalog, Err(anyhow::anyhow!(said.clone()))).map(|_| ())
+            });
+        }
+    };
+    let mut done = Vec::new();
+    for catalog in catalogs {
+        let catalog_id = catalog.catalog.catalog_id;
+        let of_catalog = claimed.range((catalog_id, i64::MIN)..=(catalog_id, i64::MAX));
+        let mut released: BTreeSet<i64> = of_catalog.map(|(_, table_id)| *table_id).collect();
+        if settings.claims {
+            let tables = catalog.claims.union(&released).copied().collect();
+            let shielded = renew_tables(connection, catalog, tables, settings, now, renewed).await;
+            match shielded {
+                Ok(shielded) => released.retain(|table_id| !shielded.contains(table_id)),
+                Err(error) => {
+                    renewed.went(catalog, Err(error))?;
+                    continue;
+                }
+            }
+        }
+        done.push((catalog, released));
+    }
+    let_go(connection, &done, renewed).await
+}
+
+/// Renews the claims of some tables of a catalog; those of which claims may stay: they are still governed, or
+/// nobody could tell.
+async fn renew_tables(
+    connection: &mut Session,
+    intake: &CatalogIntake,
+    tables: Vec<i64>,
+    settings: &Settings,
+    now: UtcInstant,
+    renewed: &mut Renewed,
+) -> anyhow::Result<BTreeSet<i64>> {
+    let mut shielded = BTreeSet::new();
+    if tables.is_empty() {
+        return Ok(shielded);
+    }
+    for table in live_tables_among(connection, &intake.catalog, true, Some(&tables)).await? {
+        let done = async {
+            match in_force(connection, &table, settings).await? {
+                Some(policy) if table.is_parquet => {
+                    shielded.insert(table.identity.table_id);
+                    renew_table(connection, &table, &policy, settings, now).await
+                }
+                _ => Ok(Some((0, 0))),
+            }
         };
-        shielded.push(table.identity.table_id);
-        match renew_table(connection, &table, &policy, settings, now).await {
+        match done.await {
             Ok(Some((files, rows))) => {
                 renewed.tables += usize::from(files > 0);
                 renewed.files += files;
@@ -215,116 +256,34 @@ async fn renew_catalog(
             Ok(None) => tell_unread(&table),
             Err(error) if is_away(&error) => return Err(error),
             Err(error) => {
+                shielded.insert(table.identity.table_id);
                 renewed.failed.push(Failed::of_table(&table.identity, &error));
             }
         }
     }
-    Ok(let_go(connection, catalog.catalog_id, &shielded).await?)
+    Ok(shielded)
 }
 
-/// The policy of a table, if it drops.
-pub(super) async fn in_force(
+/// Releases tables of all catalogs at once; where that fails, of one after another, for it to be seen in which
+/// it does. Sent also where nothing is to be released: a right that is missing is told before it is needed.
+async fn let_go(
     connection: &mut Session,
-    table: &LiveTable,
-    settings: &Settings,
-) -> sqlx::Result<Option<Policy>> {
-    let policy = effective::look(connection, table, settings.min_keep).await?;
-    Ok(policy.ok().flatten().filter(|policy| policy.mode == Mode::Enforce))
-}
-
-/// Claims a table's files; how many, in how many rows. `None` where they cannot be told.
-async fn renew_table(
-    connection: &mut Session,
-    table: &LiveTable,
-    policy: &Policy,
-    settings: &Settings,
-    now: UtcInstant,
-) -> anyhow::Result<Option<(usize, usize)>> {
-    let identity = &table.identity;
-    let found = files_in_window(connection, identity, policy, now, settings).await?;
-    let Some(wanted) = found else { return Ok(None) };
-    let claimant = match (claims::claimant(connection, identity.catalog_id).await?, &wanted) {
-        (Some(claimant), _) => claimant,
-        (None, wanted) if wanted.is_empty() => return Ok(Some((0, 0))),
-        (None, _) => make_claimant(connection, identity.catalog_id).await?,
+    released: &[(&CatalogIntake, BTreeSet<i64>)],
+    renewed: &mut Renewed,
+) -> anyhow::Result<()> {
+    let keys = |(catalog, tables): &(&CatalogIntake, BTreeSet<i64>)| -> Vec<(i64, i64)> {
+        tables.iter().map(|table_id| (catalog.catalog.catalog_id, *table_id)).collect()
     };
-    let claims = Claims { catalog_id: identity.catalog_id, table_id: identity.table_id, claimant };
-    let mut transaction = connection.begin().await?;
-    claims::lock(&mut transaction, claims.catalog_id).await?;
-    // Whoever changed the policy since has released, or is about to release, by another one.
-    if in_force(&mut transaction, table, settings).await?.as_ref() != Some(policy) {
-        return Ok(Some((0, 0)));
+    let all: Vec<(i64, i64)> = released.iter().flat_map(keys).collect();
+    match release_tables(connection, &all).await.map_err(anyhow::Error::from) {
+        Ok(()) => Ok(()),
+        Err(error) if is_away(&error) => Err(error),
+        Err(_) => {
+            for one in released {
+                let done = release_tables(connection, &keys(one)).await;
+                renewed.went(one.0, done.map_err(anyhow::Error::from))?;
+            }
+            Ok(())
+        }
     }
-    let existing = claims.rows(&mut transaction).await?;
-    let taken = claims.keys_of_others(&mut transaction).await?;
-    let Changes { renewed, written, removed } = rows::changes(&existing, &wanted, &taken);
-    // What goes first: a key may be taken anew.
-    if !removed.is_empty() {
-        claims.remove(&mut transaction, &removed).await?;
-    }
-    if !renewed.is_empty() {
-        claims.renew(&mut transaction, &renewed, LEASE).await?;
-    }
-    for row in &written {
-        let is_ours = claims.put(&mut transaction, row, LEASE).await?;
-        ensure!(is_ours, "another claimant has just taken the key {}", row.group_key);
-    }
-    transaction.commit().await?;
-    Ok(Some((wanted.len(), renewed.len() + written.len())))
-}
-
-/// Releases what is claimed of every table of a catalog but these.
-async fn let_go(connection: &mut Session, catalog_id: i64, but: &[i64]) -> sqlx::Result<()> {
-    if let Some(claimant) = claims::claimant(connection, catalog_id).await? {
-        claims::remove_all_but(connection, catalog_id, claimant, but).await?;
-    }
-    Ok(())
-}
-
-fn tell(renewed: &Renewed) {
-    for Failed { catalog, table, error } in &renewed.failed {
-        tracing::warn!(
-            event = events::SHIELD_FAILED,
-            catalog,
-            table,
-            error,
-            "Files about to be dropped may not be kept from compaction"
-        );
-    }
-    tracing::info!(
-        event = events::SHIELD_RENEWED,
-        tables = renewed.tables,
-        files = renewed.files,
-        rows = renewed.rows,
-        failed = renewed.failed.len(),
-        duration_ms = u64::try_from(renewed.took.as_millis()).unwrap_or(u64::MAX),
-        "Files about to be dropped are kept from compaction"
-    );
-}
-
-/// Said once in the life of the process.
-fn tell_off() {
-    static TOLD: Once = Once::new();
-    TOLD.call_once(|| {
-        tracing::info!(
-            event = events::SHIELD_OFF,
-            "The server is older than V15 and knows no claims: nothing is kept from compaction"
-        );
-    });
-}
-
-/// Said once in the life of the process, of the first such table.
-fn tell_unread(table: &LiveTable) {
-    static TOLD: Once = Once::new();
-    TOLD.call_once(|| {
-        tracing::warn!(
-            event = events::SHIELD_UNREAD,
-            catalog = table.identity.catalog,
-            namespace = table.identity.namespace,
-            table = table.identity.table,
-            "Which files of a table are about to be dropped cannot be told without reading it \
-             whole, so they are not kept from compaction: it needs the index by partition value \
-             (V23), or a higher discovery.max_values"
-        );
-    });
 }

@@ -14,6 +14,7 @@ mod memory;
 mod names;
 mod others;
 mod plan;
+mod renew;
 mod shield;
 mod vectors;
 mod wal;
@@ -49,6 +50,7 @@ pub async fn measure(row: &str, bench: &mut Bench) -> Result<Measured> {
         "keep" => keep::measure(bench).await,
         "late" => late::measure(bench).await,
         "day" => day::measure(bench).await,
+        "renew" => renew::measure(bench).await,
         "many" => many::measure(bench).await,
         "wal" => wal::measure(bench).await,
         "plan" => plan::measure(bench).await,

@@ -220,15 +220,18 @@ pub async fn note_compared(
     Ok(())
 }
 
-/// Notes that the specs of a catalog were copied, all that were there when its `schema_version` was this.
-/// For whoever has the catalog's lease.
+/// Notes that the specs of a catalog were copied, all that were there when its `schema_version` was this, dated
+/// or not. Nothing where that is another one by now: without the catalog's lease, as in a renewal of claims, it
+/// may have been restored meanwhile, and the version be given out again.
 pub async fn note_copied(
     connection: &mut Session,
     catalog_id: i64,
     schema_version: i64,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        r#"insert into tailrace.catalog_state (catalog_id, specs_copied_at_version) values ($1, $2)
+        r#"insert into tailrace.catalog_state (catalog_id, specs_copied_at_version)
+           select catalog_id, schema_version from hog_catalog
+           where catalog_id = $1 and schema_version = $2
            on conflict (catalog_id) do update
            set specs_copied_at_version = excluded.specs_copied_at_version"#,
         catalog_id,

@@ -244,7 +244,9 @@ async fn the_shield_needs_each_of_its_grants() -> Result<()> {
     assert_eq!((renewed.files, renewed.failed), (1, vec![]));
     for right in beside(Purpose::Shield) {
         // Everything is to be written anew.
-        database.sql("DELETE FROM hog_compaction_claim; DELETE FROM tailrace.claimant").await?;
+        let written = "DELETE FROM hog_compaction_claim; DELETE FROM tailrace.claimant;
+                       DELETE FROM tailrace.window_rule";
+        database.sql(written).await?;
         role.revoke(&right).await?;
         let words = match renew(&role.session(), &shield, None).await {
             Err(error) => format!("{error:#}"),

@@ -17,6 +17,7 @@ mod neighbours;
 mod passes;
 mod pins;
 mod queue;
+mod renewal;
 mod triage;
 mod watch;
 

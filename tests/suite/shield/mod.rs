@@ -1,9 +1,11 @@
 //! The shield: what is claimed, renewed and released in `hog_compaction_claim`.
 
 mod basics;
+mod beside;
 mod bounds;
 mod daemon;
 mod finding;
+mod idle;
 mod mirrored;
 mod races;
 mod release;

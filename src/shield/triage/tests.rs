@@ -1,0 +1,247 @@
+use uuid::Uuid;
+
+use super::*;
+use crate::catalog::tables::TableIdentity;
+use crate::catalog::triage::tables::{PolicyLook, StateLook, TableLook};
+use crate::catalog::triage::work::EarliestEnds;
+use crate::sweep::memory::RULES_NUMBER;
+
+const LEAD: Duration = Duration::from_secs(86_400);
+
+fn at(text: &str) -> UtcInstant {
+    text.parse().expect("an instant")
+}
+
+fn policy(mode: &str) -> PolicyLook {
+    PolicyLook {
+        revision: 7,
+        mode: mode.to_owned(),
+        field: "day(at)".to_owned(),
+        source_field_id: 2,
+        keep: "7d".to_owned(),
+        keep_seconds: 7 * 86_400,
+        property_text: None,
+        problem: None,
+    }
+}
+
+fn mirror(text: &str) -> PolicyLook {
+    PolicyLook { property_text: Some(text.to_owned()), ..policy("enforce") }
+}
+
+/// A table that enforces, and of which everything is known and done.
+fn quiet() -> TableLook {
+    TableLook {
+        identity: TableIdentity {
+            catalog_id: 1,
+            catalog: "lake".to_owned(),
+            table_id: 3,
+            table_uuid: Uuid::from_u128(5),
+            namespace: "events".to_owned(),
+            table: "raw".to_owned(),
+        },
+        is_parquet: true,
+        has_property: false,
+        property: None,
+        stored: Some(policy("enforce")),
+        mirror: None,
+        state: Some(StateLook {
+            source_field_id: 2,
+            through_snapshot: 40,
+            full_pass_at: at("2026-01-17T00:00:00Z").to_chrono(),
+            owes_full_pass: false,
+            is_reading: false,
+            rules: Some(RULES_NUMBER.into()),
+            policy_revision: Some(7),
+            schema_version: Some(4),
+            shape: Some("shape".to_owned()),
+            property: None,
+            outcome: Some("nothing_to_do".to_owned()),
+            error: None,
+            counted: None,
+            unlooked: 0,
+            quiet_until: None,
+        }),
+    }
+}
+
+fn facts(look: &TableLook) -> Facts<'_> {
+    Facts {
+        look,
+        schema_version: 4,
+        shape: None,
+        ends: EarliestEnds::default(),
+        has_new_files: false,
+        is_named: false,
+        is_in_doubt: false,
+    }
+}
+
+fn of(facts: &Facts<'_>) -> Todo {
+    todo(facts, &rules(at("2026-09-17T12:00:00Z").plus(LEAD), Duration::from_secs(60)))
+}
+
+/// What there is to do in a table that differs from the quiet one in this.
+fn with(change: impl FnOnce(&mut TableLook)) -> Todo {
+    let mut look = quiet();
+    change(&mut look);
+    of(&facts(&look))
+}
+
+fn with_state(change: impl FnMut(&mut StateLook)) -> Todo {
+    with(|look| look.state.iter_mut().for_each(change))
+}
+
+const NOTHING: Todo = Todo { mirrors: false, claims: false };
+const CLAIMS: Todo = Todo { mirrors: false, claims: true };
+const MIRRORS: Todo = Todo { mirrors: true, claims: false };
+const BOTH: Todo = Todo { mirrors: true, claims: true };
+
+#[test]
+fn where_nothing_came_up_there_is_nothing_to_do() {
+    assert_eq!(with(|_| {}), NOTHING);
+}
+
+/// Seven days and the lead before the end of what falls due.
+#[test]
+fn what_falls_due_within_the_lead_is_looked_for() {
+    let look = quiet();
+    let ends = |text| {
+        let ends = EarliestEnds { any: Some(at(text)), since_looked: None };
+        of(&Facts { ends, ..facts(&look) })
+    };
+    assert_eq!(ends("2026-09-11T12:00:00Z"), CLAIMS);
+    assert_eq!(ends("2026-09-11T12:00:00.000001Z"), NOTHING);
+}
+
+#[test]
+fn each_reason_is_enough() {
+    let look = quiet();
+    assert_eq!(of(&Facts { has_new_files: true, ..facts(&look) }), CLAIMS);
+    assert_eq!(of(&Facts { is_in_doubt: true, ..facts(&look) }), CLAIMS);
+    assert_eq!(of(&Facts { schema_version: 5, ..facts(&look) }), CLAIMS);
+    assert_eq!(of(&Facts { schema_version: 5, shape: Some("shape"), ..facts(&look) }), NOTHING);
+    assert_eq!(with(|look| look.state = None), CLAIMS);
+    assert_eq!(with_state(|state| state.source_field_id = 3), CLAIMS);
+    assert_eq!(with_state(|state| state.rules = None), CLAIMS);
+    assert_eq!(with_state(|state| state.owes_full_pass = true), CLAIMS);
+    assert_eq!(with_state(|state| state.full_pass_at = None), CLAIMS);
+}
+
+/// It brings work to a pass, and says nothing of what ends within the lead.
+#[test]
+fn what_only_a_pass_has_to_do_is_left_to_it() {
+    let look = quiet();
+    assert_eq!(of(&Facts { is_named: true, ..facts(&look) }), NOTHING);
+    assert_eq!(with_state(|state| state.policy_revision = None), NOTHING);
+    assert_eq!(with_state(|state| state.is_reading = true), NOTHING);
+    assert_eq!(with_state(|state| state.outcome = None), NOTHING);
+}
+
+#[test]
+fn only_what_enforces_is_claimed() {
+    for (change, expected) in [
+        ((|_| {}) as fn(&mut TableLook), CLAIMS),
+        (|look| look.stored = Some(policy("observe")), NOTHING),
+        (|look| look.stored = Some(policy("paused")), NOTHING),
+        (|look| look.stored = Some(policy("of another version")), NOTHING),
+        (|look| look.stored = Some(PolicyLook { keep_seconds: 59, ..policy("enforce") }), NOTHING),
+        (|look| look.is_parquet = false, NOTHING),
+    ] {
+        let mut look = quiet();
+        change(&mut look);
+        assert_eq!(of(&Facts { has_new_files: true, ..facts(&look) }), expected, "{look:?}");
+    }
+}
+
+#[test]
+fn a_property_is_mirrored_where_it_may_say_something_new() {
+    // What the property says, what is mirrored of it, and whether a stored policy wins.
+    let set = |text: Option<&str>, mirrored: Option<PolicyLook>, is_stored: bool| {
+        with(|look| {
+            (look.has_property, look.property) = (text.is_some(), text.map(str::to_owned));
+            look.mirror = mirrored;
+            if !is_stored {
+                look.stored = None;
+            }
+        })
+    };
+    let refused = || Some(PolicyLook { problem: Some("no".to_owned()), ..mirror("a") });
+    let short = || Some(PolicyLook { keep_seconds: 59, ..mirror("a") });
+    assert_eq!(set(Some("a"), Some(mirror("a")), false), NOTHING);
+    for is_stored in [false, true] {
+        let news = if is_stored { MIRRORS } else { BOTH };
+        assert_eq!(set(Some("b"), Some(mirror("a")), is_stored), news);
+        assert_eq!(set(Some("a"), None, is_stored), news);
+        assert_eq!(set(None, Some(mirror("a")), is_stored), news);
+        assert_eq!(set(Some("a"), refused(), is_stored), news);
+        assert_eq!(set(Some("a"), short(), is_stored), MIRRORS);
+    }
+    // No text at all.
+    assert_eq!(with(|look| look.has_property = true), MIRRORS);
+    // That a pass has looked at the text says nothing of what is mirrored since.
+    let back = with(|look| {
+        (look.has_property, look.property) = (true, Some("a".to_owned()));
+        look.mirror = Some(mirror("b"));
+        look.state.iter_mut().for_each(|state| state.property = Some("a".to_owned()));
+    });
+    assert_eq!(back, MIRRORS);
+}
+
+/// The text says what it said, and what it names may be another column.
+#[test]
+fn a_mirrored_property_is_read_again_where_the_table_may_be_another_one() {
+    let mirrored = |look: &mut TableLook| {
+        (look.has_property, look.property) = (true, Some("a".to_owned()));
+        look.mirror = Some(mirror("a"));
+    };
+    let mut look = quiet();
+    mirrored(&mut look);
+    assert_eq!(of(&facts(&look)), NOTHING);
+    assert_eq!(of(&Facts { schema_version: 5, ..facts(&look) }), BOTH);
+    let unknown = with(|look| {
+        mirrored(look);
+        look.state = None;
+    });
+    assert_eq!(unknown, BOTH);
+}
+
+#[test]
+fn nothing_is_mirrored_of_a_catalog_in_doubt() {
+    let mut look = quiet();
+    (look.has_property, look.property) = (true, Some("a".to_owned()));
+    assert_eq!(of(&Facts { is_in_doubt: true, ..facts(&look) }), CLAIMS);
+}
+
+/// The same tables as `tailrace.enforcing_policies` has, or rules would be kept in vain or not at all.
+#[test]
+fn tables_are_in_the_window_by_the_policy_that_is_in_force() {
+    let of = |change: &dyn Fn(&mut TableLook)| {
+        let mut look = quiet();
+        change(&mut look);
+        enforced(&look, Duration::from_secs(60)).map(|table| table.source_field_id)
+    };
+    let by_property = |text: &'static str, mirrored: PolicyLook| {
+        of(&move |look| {
+            (look.has_property, look.property) = (true, Some(text.to_owned()));
+            (look.stored, look.mirror) = (None, Some(mirrored.clone()));
+        })
+    };
+    assert_eq!(of(&|_| {}), Some(2));
+    assert_eq!(of(&|look| look.stored = Some(policy("observe"))), None);
+    assert_eq!(of(&|look| look.stored = None), None);
+    let kept = |seconds| PolicyLook { keep_seconds: seconds, ..policy("enforce") };
+    assert_eq!(of(&|look| look.stored = Some(kept(60))), Some(2));
+    assert_eq!(of(&|look| look.stored = Some(kept(59))), None);
+    // A stored policy wins, whatever is mirrored.
+    let other = PolicyLook { source_field_id: 9, ..mirror("a") };
+    assert_eq!(of(&|look| look.mirror = Some(other.clone())), Some(2));
+    assert_eq!(by_property("a", other.clone()), Some(9));
+    assert_eq!(by_property("b", other.clone()), None);
+    assert_eq!(
+        by_property("a", PolicyLook { problem: Some("no".to_owned()), ..other.clone() }),
+        None
+    );
+    let gone = of(&|look| (look.stored, look.mirror) = (None, Some(other.clone())));
+    assert_eq!(gone, None);
+}
