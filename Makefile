@@ -19,11 +19,12 @@ test: setup
 matrix: setup
 	scripts/matrix.sh $(or $(CELLS),--write)
 
-# Everybody who has to do with a lake at work on it at once, for a while; tests/suite/soak says who.
+# Everybody who has to do with a lake at work on it at once, for a while; tests/suite/soak says who. And passes
+# that are cut off, or meet an append, at each of their statements: tests/suite/calendar.
 SOAK ?= 10m
 soak: setup
 	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" TAILRACE_SOAK="$(SOAK)" \
-	  $(CARGO) test --locked --test suite soak -- --nocapture
+	  $(CARGO) test --locked --test suite -- --nocapture soak calendar::cut calendar::orders
 
 # The figures of docs/performance.md. BENCH=quick only proves that it works, in a twentieth of the
 # size; ROWS="hold cold" measures some rows. Neither writes the page.

@@ -113,7 +113,8 @@ pub fn micros(at: UtcInstant) -> [u8; 8] {
 }
 
 /// It was cut in the middle of its work, and not only on its way in.
-async fn cut_everywhere(is_large: bool, step: usize, ends: (bool, bool)) -> Result<()> {
+async fn cut_everywhere(is_large: bool, usual: usize, ends: (bool, bool)) -> Result<()> {
+    let step = super::step(usual);
     let statements = Daily::new(is_large).await?.cut_everywhere(step, ends).await?;
     assert!(statements > 60, "{statements}");
     Ok(())
@@ -121,21 +122,21 @@ async fn cut_everywhere(is_large: bool, step: usize, ends: (bool, bool)) -> Resu
 
 #[tokio::test]
 async fn a_small_table_is_as_it_must_be_wherever_a_pass_was_killed() -> Result<()> {
-    cut_everywhere(false, 1, ENDS[0]).await
+    cut_everywhere(false, 4, ENDS[0]).await
 }
 
 #[tokio::test]
 async fn a_large_table_is_as_it_must_be_wherever_a_pass_was_killed() -> Result<()> {
-    cut_everywhere(true, 1, ENDS[0]).await
+    cut_everywhere(true, 7, ENDS[0]).await
 }
 
-/// The pass goes on in another session, if it can. At each third statement: these take their time.
+/// The pass goes on in another session, if it can.
 #[tokio::test]
 async fn a_small_table_is_as_it_must_be_wherever_an_answer_was_lost() -> Result<()> {
-    cut_everywhere(false, 3, ENDS[2]).await
+    cut_everywhere(false, 9, ENDS[2]).await
 }
 
 #[tokio::test]
 async fn a_large_table_is_as_it_must_be_wherever_a_statement_was_lost() -> Result<()> {
-    cut_everywhere(true, 3, ENDS[1]).await
+    cut_everywhere(true, 11, ENDS[1]).await
 }

@@ -36,6 +36,11 @@ struct Scene {
     settings: Settings,
 }
 
+/// At each so many statements of a pass something happens; at each one by `make soak`, which has the time.
+fn step(usual: usize) -> usize {
+    if std::env::var("TAILRACE_SOAK").is_ok() { 1 } else { usual }
+}
+
 /// Steps so small that few files are a large table.
 fn small_steps() -> Reach {
     Reach {
