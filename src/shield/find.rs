@@ -56,6 +56,9 @@ pub async fn files_in_window(
         true => store::load(connection, table, policy.source_field_id).await?,
         false => None,
     };
+    // What pauses under another policy is looked at by the next pass.
+    let is_of_policy =
+        loaded.as_ref().is_some_and(|it| it.policy_revision == Some(policy.revision));
     // A first reading that is under way has yet to come to values of the table.
     let marks = lookup.marks(connection).await?;
     let memory = loaded.map(|loaded| loaded.memory.checked(marks, now)).filter(|memory| {
@@ -65,16 +68,18 @@ pub async fn files_in_window(
     });
     let mut is_told = false;
     if let Some(memory) = memory {
-        let (through, until) = (judge.retention().cutoff(), now.plus(settings.lead));
+        let through = judge.retention().cutoff();
+        let until = is_of_policy.then(|| now.plus(settings.lead));
         let most = i64::try_from(settings.max_claimed_files).unwrap_or(i64::MAX);
-        let due = calendar::store::due(connection, table, through, Some(until), most).await?;
+        let due = calendar::store::due(connection, table, through, until, most).await?;
         let candidates = lookup.ask(connection, due).await?.candidates;
         if !lookup.is_crowded(connection, &candidates).await? {
             let late = memory.watermark.through_snapshot;
             let late = lookup.began_after(connection, late, settings.reach.small_table).await?;
+            // So many that it cannot be told which are claimed: the values are listed instead.
+            is_told = late.is_some();
             late.into_iter().flatten().for_each(|file| sorter.add(file));
             look_up(connection, &lookup, &candidates, settings, &mut sorter).await?;
-            is_told = true;
         }
     }
     if !is_told {

@@ -84,6 +84,8 @@ pub fn enforced(look: &TableLook, min_keep: Duration) -> Option<Enforced> {
 fn may_have_files(reason: Reason) -> bool {
     match reason {
         Reason::Due | Reason::NewFiles => true,
+        // What pauses under another policy is looked at by the next pass.
+        Reason::PolicyRevision => true,
         // The calendar does not tell, or not by how the table is now.
         Reason::Catalog
         | Reason::Unknown
@@ -95,7 +97,6 @@ fn may_have_files(reason: Reason) -> bool {
         Reason::Named
         | Reason::Policy
         | Reason::Property
-        | Reason::PolicyRevision
         | Reason::Reading
         | Reason::Unfinished => false,
     }

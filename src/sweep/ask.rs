@@ -182,6 +182,8 @@ impl Lookup<'_> {
         let cutoff = self.judge.retention().cutoff();
         let of = |(key_index, text): (i32, String)| {
             let end = self.ends(*spec_id, &text)?.last;
+            // Another time field of its files may end later, which the last look has found out.
+            let end = if row.key.is_day { end } else { end.max(row.last_end) };
             (end > cutoff).then_some(Candidate { end, key_index, text })
         };
         let mut values: Vec<Candidate> = texts.into_iter().filter_map(of).collect();

@@ -11,9 +11,8 @@ use super::lease::LeasedSession;
 use super::plan::NOT_PARQUET;
 use super::report::{CatalogFailure, Outcome, TableReport};
 use super::settings::Scope;
-use super::slices::{Slice, Slices, Step, Steps};
+use super::slices::{Came, Slice, Slices, Step, Steps};
 use super::table::sweep_table;
-use super::triage::stands;
 use crate::catalog::connect::Database;
 use crate::catalog::failure::{in_words, is_away};
 use crate::catalog::restore::is_whole;
@@ -21,7 +20,7 @@ use crate::catalog::tables::{Catalog, LiveTable};
 use crate::events;
 use crate::policy::Policy;
 use begin::begin;
-use told::{remember, tell};
+use told::{Noted, remember, tell};
 
 /// How often a commit asks for the commit lock. Where a table did not get it so, the tables after
 /// it ask once each: they would wait for the same one.
@@ -48,6 +47,8 @@ pub struct CatalogSweep<'a> {
     lock_tries: u32,
     /// It gave way to what fell due meanwhile, with something left to do.
     pub gave_way: bool,
+    /// The tables that did.
+    aside: Vec<TableTurn>,
 }
 
 /// When a catalog is to have another turn.
@@ -80,6 +81,20 @@ struct TableTurn {
     so_far: Option<TableReport>,
 }
 
+impl TableTurn {
+    /// What is done of it next, after a turn from one step through another that came so far. What gave up in one
+    /// step has its late files read all the same; the rest waits for a pass in which what is due was tried.
+    fn next(&self, step: Step, through: Step, came: Came, report: &TableReport) -> Option<Another> {
+        match report.outcome {
+            // With an error to tell, it waits for something that another turn would not wait for.
+            Outcome::Partial if report.error.is_none() => Some(Another::Again(came.next(step))),
+            Outcome::Gone | Outcome::PolicyChanged => None,
+            _ if came.through >= Some(through) => self.steps.after(through).map(Another::GoesOn),
+            _ => (through == Step::Due && self.steps.late).then_some(Another::GoesOn(Step::Late)),
+        }
+    }
+}
+
 impl<'a> CatalogSweep<'a> {
     /// Nothing done yet.
     pub fn new(intake: &'a CatalogIntake, scope: &'a Scope) -> Self {
@@ -93,6 +108,7 @@ impl<'a> CatalogSweep<'a> {
             begun: None,
             lock_tries: LOCK_TRIES,
             gave_way: false,
+            aside: Vec::new(),
         }
     }
 
@@ -165,13 +181,17 @@ impl<'a> CatalogSweep<'a> {
             }
             if first == Step::Rest && context.gives_way() {
                 self.gave_way = true;
-                return Ok(None);
+                self.aside.extend(begun.tables.take(Step::Rest));
+                continue;
             }
             let Some(Slice { whose: mut turn, step, share }) = begun.tables.next(left, 1) else {
                 break;
             };
             let earliest = others.into_iter().chain(begun.tables.first_step()).min();
-            let through = step.max(earliest.unwrap_or(Step::Rest));
+            let through = match context.settings.is_wake() {
+                true => Step::Due,
+                false => step.max(earliest.unwrap_or(Step::Rest)),
+            };
             let for_table = Context {
                 lock_tries: self.lock_tries,
                 went_through: turn
@@ -179,50 +199,64 @@ impl<'a> CatalogSweep<'a> {
                     .as_ref()
                     .is_some_and(|report| !report.snapshots.is_empty()),
                 done: turn.done,
-                through: if context.settings.is_wake() { Step::Due } else { through },
+                through,
                 ..context.for_turn(share)
             };
+            if step == Step::Rest {
+                context.begin_rest();
+            }
             (context.progress)(Progress::Table(&turn.table.identity));
             let swept = match &begun.clock.refused {
-                Some(refused) => Ok((Some(refused.report(&turn.table.identity)), None)),
+                Some(refused) => Ok(Swept::only(refused.report(&turn.table.identity))),
                 None => sweep_one(session, &turn.table, &for_table).await,
             };
-            let (report, policy) = match swept {
-                Ok((report, policy)) => (TableReport::in_turns(turn.so_far.take(), report), policy),
+            let Swept { report, policy, came } = match swept {
+                Ok(swept) => swept,
                 Err(error) => {
                     begun.tables.again(step, turn);
                     return Err(error);
                 }
             };
-            let Some(report) = report else { continue };
+            let Some(report) = TableReport::in_turns(turn.so_far.take(), report) else { continue };
             self.lock_tries = match report.outcome {
                 Outcome::LockTimeout => 1,
                 _ if report.snapshots.is_empty() => self.lock_tries,
                 _ => LOCK_TRIES,
             };
-            let next = turn.steps.after(through).filter(|_| stands(report.outcome.name()));
-            if let Some(next) = next {
-                let turn = TableTurn { done: Some(through), so_far: Some(report), ..turn };
-                begun.tables.go_on(next, turn);
-                continue;
+            let is_partial = report.outcome == Outcome::Partial;
+            self.gave_way |=
+                came.is_at_rest && context.gives_way() && (is_partial || came.owes_rest);
+            turn.steps.rest |= came.owes_rest && !context.settings.is_wake();
+            let next = match begun.clock.refused {
+                Some(_) => None,
+                None => turn.next(step, through, came, &report),
+            };
+            let next = next.filter(|_| {
+                let is_over = context.rest_outlasts_pass(self.catalog.catalog_id);
+                !context.stop.is_cancelled() && !(is_partial && is_over)
+            });
+            // Of a turn that others cut short, or the time, what was due was looked at all the same.
+            let is_unfinished = came.through.is_some() && (is_partial || next.is_some());
+            let is_done = next.is_none() || is_unfinished || is_partial;
+            if begun.clock.refused.is_none() && is_done {
+                let noted = Noted { schema_version: begun.schema_version, is_unfinished };
+                remember(session, noted, &turn, policy.as_ref(), &report, context).await;
             }
-            let gave_way = through == Step::Rest && context.gives_way();
-            self.gave_way |= gave_way;
-            if begun.clock.refused.is_none() {
-                let policy = policy.as_ref();
-                remember(session, begun.schema_version, &turn, policy, &report, gave_way, context)
-                    .await;
-            }
-            // With an error to tell, it waits for something that another turn would not wait for.
-            let goes_on = report.outcome == Outcome::Partial
-                && report.error.is_none()
-                && !context.stop.is_cancelled()
-                && !context.rest_outlasts_pass(self.catalog.catalog_id);
-            if goes_on {
-                begun.tables.again(step, TableTurn { so_far: Some(report), ..turn });
-            } else {
-                tell(&report);
-                self.reports.push((turn.governed.place, report));
+            match next {
+                Some(Another::GoesOn(next)) => {
+                    turn.done = came.through.or(Some(through));
+                    turn.so_far = Some(report);
+                    begun.tables.go_on(next, turn);
+                }
+                Some(Another::Again(next)) => {
+                    turn.done = came.through;
+                    turn.so_far = Some(report);
+                    begun.tables.again(next, turn);
+                }
+                None => {
+                    tell(&report);
+                    self.reports.push((turn.governed.place, report));
+                }
             }
         }
         Ok(None)
@@ -231,7 +265,7 @@ impl<'a> CatalogSweep<'a> {
     /// Ends the work: tables that wait for another turn keep what came of those that they had.
     pub fn finish(&mut self) {
         let Some(begun) = self.begun.take() else { return };
-        for turn in begun.tables.left() {
+        for turn in begun.tables.left().chain(std::mem::take(&mut self.aside)) {
             if let Some(report) = turn.so_far {
                 tell(&report);
                 self.reports.push((turn.governed.place, report));
@@ -240,8 +274,22 @@ impl<'a> CatalogSweep<'a> {
     }
 }
 
-/// One table, with a session that answers, and the policy by which it was worked on. No report where none is
-/// in force.
+/// What came of a turn of a table.
+struct Swept {
+    /// None where no policy is in force.
+    report: Option<TableReport>,
+    /// The policy by which it was worked on.
+    policy: Option<Policy>,
+    came: Came,
+}
+
+impl Swept {
+    fn only(report: TableReport) -> Self {
+        Swept { report: Some(report), policy: None, came: Came::default() }
+    }
+}
+
+/// One table, with a session that answers.
 ///
 /// # Errors
 /// There is no session to be had: the catalog cannot be worked on any further.
@@ -249,23 +297,27 @@ async fn sweep_one(
     session: &mut LeasedSession<'_>,
     table: &LiveTable,
     context: &Context<'_>,
-) -> anyhow::Result<(Option<TableReport>, Option<Policy>)> {
+) -> anyhow::Result<Swept> {
     session.reestablish().await?;
     let failed = |error: String| {
-        (Some(TableReport::new(&table.identity, Outcome::Failed, Some(error))), None)
+        Swept::only(TableReport::new(&table.identity, Outcome::Failed, Some(error)))
     };
     let min_keep = context.settings.min_keep;
     Ok(match effective::look_and_mirror(session.connection(), table, min_keep).await {
         Err(error) => failed(format!("its policy could not be read: {error}")),
         Ok(Err(problem)) => failed(problem),
-        Ok(Ok(None)) => (None, None),
+        Ok(Ok(None)) => Swept { report: None, policy: None, came: Came::default() },
         Ok(Ok(Some(_))) if !table.is_parquet => failed(NOT_PARQUET.to_owned()),
         Ok(Ok(Some(policy))) => {
-            let swept = match context.pass_is_over() {
-                true => TableReport::new(&table.identity, Outcome::Partial, None),
+            let (swept, came) = match context.pass_is_over() {
+                true => {
+                    let report = TableReport::new(&table.identity, Outcome::Partial, None);
+                    (report, Came { through: context.done, ..Came::default() })
+                }
                 false => sweep_table(session, &table.identity, &policy, context).await,
             };
-            (Some(swept.by(&policy, context.now)), Some(policy))
+            let report = Some(swept.by(&policy, context.now));
+            Swept { report, policy: Some(policy), came }
         }
     })
 }

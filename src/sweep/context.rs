@@ -1,5 +1,6 @@
 //! What the work of a pass is done by, at whatever table it is.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
@@ -77,8 +78,19 @@ pub struct Context<'a> {
     pub through: Step,
     /// The earliest step that another catalog waits with in this round.
     pub first_waiting: &'a (dyn Fn() -> Option<Step> + Send + Sync),
-    /// When readings end, for something else has fallen due by then, by the clock of `pacing`.
-    pub gives_way_at: Option<Instant>,
+    /// When what is not due ends, for something else has fallen due by then.
+    pub gives_way: Option<GivesWay>,
+    /// When the pass came to the last step of any table.
+    pub rest_began: &'a OnceLock<Instant>,
+}
+
+/// When what is not due gives way to what fell due meanwhile, by the clock of [`Pacing`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GivesWay {
+    /// Not before then.
+    pub at: Instant,
+    /// Nor before the pass has been at it for so long: what is due of many tables may take all the time.
+    pub after: Duration,
 }
 
 impl Context<'_> {
@@ -99,7 +111,17 @@ impl Context<'_> {
 
     /// Whether what is not due ends here, for something else has fallen due since the pass began.
     pub fn gives_way(&self) -> bool {
-        self.gives_way_at.is_some_and(|at| self.pacing.now() >= at)
+        let Some((GivesWay { at, after }, began)) = self.gives_way.zip(self.rest_began.get())
+        else {
+            return false;
+        };
+        let now = self.pacing.now();
+        now >= at && now.saturating_duration_since(*began) >= after
+    }
+
+    /// Notes that the pass is at the last step of a table.
+    pub fn begin_rest(&self) {
+        self.rest_began.get_or_init(|| self.pacing.now());
     }
 
     /// Whether the time of the pass is over: no commit starts any more.

@@ -28,7 +28,7 @@ use super::lease::LeasedSession;
 use super::lookup::Lookup;
 use super::memory::{BookDigest, Memory};
 use super::plan::{ExpiredTuple, dates_nothing};
-use super::slices::Step;
+use super::slices::{Came, Step};
 use super::sorter::in_order;
 use super::waiting::{Remembered, WaitReason, Waiting, WaitingList};
 use super::work::Work;
@@ -110,8 +110,10 @@ pub struct Enforcement<'a> {
     has_index: bool,
     /// Whether this turn has looked anything up.
     has_begun: bool,
-    /// Whether it has come to the last step, which gives way to what falls due.
-    is_at_rest: bool,
+    /// How far it has come.
+    came: Came,
+    /// Whether late files were so many that a full pass has begun.
+    has_begun_full: bool,
 }
 
 /// How far a step came.
@@ -169,8 +171,15 @@ impl<'a> Enforcement<'a> {
             found_any: false,
             has_index: true,
             has_begun: false,
-            is_at_rest: false,
+            came: Came::default(),
+            has_begun_full: false,
         }
+    }
+
+    /// How far the sweep came.
+    pub fn came(&self) -> Came {
+        let owes_rest = self.memory.owes_full_pass || self.memory.reading.is_some();
+        Came { owes_rest, ..self.came }
     }
 
     /// What was done, whether or not the sweep came to its end; and what would have been.
@@ -192,7 +201,9 @@ impl<'a> Enforcement<'a> {
         self.has_index = has_lookup_index(connection).await?;
         let is_full = self.recall(session).await?;
         if is_full && let Some(files) = self.lookup.small_table(session.connection()).await? {
-            self.full_at_once(session, files).await?;
+            if self.full_at_once(session, files).await?.is_all() {
+                self.came.through = Some(Step::Rest);
+            }
         } else {
             if is_full {
                 self.begin_reading(session, true).await?;
@@ -211,6 +222,7 @@ impl<'a> Enforcement<'a> {
         let poisoned = poisoned.into_iter().map(Waiting::in_words).collect();
         self.tell_waiting();
         let has_index = self.has_index;
+        let is_full = is_full || self.has_begun_full;
         Ok(Findings { census, withheld, undatable_waiting, health, is_full, has_index, poisoned })
     }
 
@@ -223,10 +235,12 @@ impl<'a> Enforcement<'a> {
     /// goes on, which takes the proof from what is due.
     async fn in_steps(&mut self, session: &mut LeasedSession<'_>) -> anyhow::Result<()> {
         let (done, through) = (self.context.done, self.context.through);
+        self.came.through = done;
         if self.lookup.judge.may_doubt() && !self.late(session).await?.is_all() {
             return Ok(());
         }
         let mut is_all = done.is_some() || self.due(session).await?.is_all();
+        self.came.through = self.came.through.max(is_all.then_some(Step::Due));
         if through == Step::Due {
             return Ok(());
         }
@@ -240,12 +254,18 @@ impl<'a> Enforcement<'a> {
             // What came late and has expired.
             self.due(session).await?;
         }
+        self.came.through = Some(Step::Late);
         if through == Step::Late {
             return Ok(());
         }
-        self.is_at_rest = true;
+        self.context.begin_rest();
+        // However short the turn is, it gets somewhere here as well.
+        (self.came.is_at_rest, self.has_begun) = (true, false);
         if self.memory.owes_full_pass && self.memory.reading.is_none() {
             // So many files came late.
+            self.waiting.heed_no_pause();
+            self.heeds_pauses = false;
+            self.has_begun_full = true;
             self.begin_reading(session, true).await?;
         }
         if !self.list(session).await?.is_all() {

@@ -15,7 +15,7 @@ use crate::catalog::clock_memory::{Remembered, all_remembered, note_still_accept
 use crate::catalog::evidence::may_read;
 use crate::catalog::restore::{Restored, thin_heads};
 use crate::catalog::session::Session;
-use crate::catalog::tables::Catalog;
+use crate::catalog::tables::{Catalog, TableIdentity};
 use crate::catalog::triage::catalogs::{CatalogLook, look_at_catalogs, note_catalogs};
 use crate::catalog::triage::shapes::{Unchanged, note_unchanged, shapes};
 use crate::catalog::triage::tables::{columns_of_policies, look_at_tables};
@@ -42,6 +42,8 @@ pub struct CatalogIntake {
     pub reasons: Vec<CatalogReason>,
     /// Its governed tables in scope, by id.
     pub governed: HashMap<i64, Governed>,
+    /// Those with work, by their places.
+    pub with_work: BTreeMap<usize, TableIdentity>,
     /// What is said of those without work, each with its place by namespace and name.
     pub left_out: BTreeMap<usize, TableReport>,
 }
@@ -70,6 +72,11 @@ impl CatalogIntake {
             true => Step::Due,
             false => steps.min().unwrap_or(Step::Rest),
         }
+    }
+
+    /// For how many nanoseconds something of it has been due, if anything is.
+    pub fn overdue(&self) -> Option<i128> {
+        self.governed.values().filter_map(|table| table.steps?.due).max()
     }
 
     fn is_in_doubt(&self) -> bool {
@@ -143,6 +150,7 @@ async fn catalogs_in_scope(
         catalog: look.catalog.clone(),
         reasons: if is_regular { reasons(look) } else { Vec::new() },
         governed: HashMap::new(),
+        with_work: BTreeMap::new(),
         left_out: BTreeMap::new(),
     };
     Ok(asked.looks.iter().filter(in_scope).map(intake).collect())
@@ -208,6 +216,7 @@ async fn sort_tables(
         let unlooked = table.state.as_ref().map_or(0, |state| state.unlooked);
         intake.governed.insert(table_id, Governed { place, steps, unlooked });
         if let Some(work) = work {
+            intake.with_work.insert(place, identity.clone());
             tracing::debug!(
                 event = events::TABLE_HAS_WORK,
                 catalog = identity.catalog,

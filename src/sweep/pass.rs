@@ -1,7 +1,8 @@
 //! A pass over all catalogs.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -9,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::catalog::{Another, CatalogSweep};
 use super::clocks::{read_clock, tell_apart};
-use super::context::{Budget, Context, Kind, Progress};
+use super::context::{Budget, Context, GivesWay, Kind, Progress};
 use super::house::keep_house;
 use super::intake::{CatalogIntake, take_in};
 use super::pacing::Pacing;
-use super::report::{PassReport, milliseconds};
+use super::report::{Outcome, PassReport, TableReport, milliseconds};
 use super::settings::{Scope, Settings};
 use super::slices::{Slice, Slices, Step};
 use crate::catalog::connect::{Database, close};
@@ -92,7 +93,8 @@ pub async fn run_paced_pass(
     if settings.kind == Kind::Regular && clock.apart(max_skew).is_none() {
         keep_house(&mut control, settings, now, &intake.untouched).await;
     }
-    let gives_way_at = gives_way_at(&mut control, settings, now, started).await;
+    let gives_way = gives_way(&mut control, settings, now, started).await;
+    let rest_began = OnceLock::new();
     close(control).await;
 
     let context = Context {
@@ -109,11 +111,15 @@ pub async fn run_paced_pass(
         done: None,
         through: Step::Rest,
         first_waiting: &|| None,
-        gives_way_at,
+        gives_way,
+        rest_began: &rest_began,
     };
     let with_work = intake.catalogs.iter().enumerate().filter(|(_, catalog)| catalog.has_work());
-    let sweeps =
-        with_work.map(|(place, it)| (it.first_step(), (place, CatalogSweep::new(it, scope))));
+    let mut with_work: Vec<_> = with_work.collect();
+    with_work.sort_by_key(|(_, catalog)| Reverse(catalog.overdue()));
+    let sweeps = with_work
+        .into_iter()
+        .map(|(place, it)| (it.first_step(), (place, CatalogSweep::new(it, scope))));
     let swept = side_by_side(database, sweeps.collect(), &context).await;
     let (report, unchanged) = reported(now, &intake.catalogs, swept);
     let took = pacing.now().saturating_duration_since(started);
@@ -123,12 +129,12 @@ pub async fn run_paced_pass(
 
 /// When what is not due is to end: a while after the first row falls due that a daemon wakes for, and that was not
 /// when the pass began. Where that cannot be told nothing gives way.
-async fn gives_way_at(
+async fn gives_way(
     control: &mut Session,
     settings: &Settings,
     now: UtcInstant,
     started: Instant,
-) -> Option<Instant> {
+) -> Option<GivesWay> {
     let lag = settings.wakes_within?;
     let until = now.plus(settings.max_duration);
     let due = first_due(control, now, until, settings.every).await;
@@ -136,7 +142,9 @@ async fn gives_way_at(
         tracing::debug!(%error, "when the next partition falls due was not told");
     });
     let first = due.ok()?.into_iter().filter(|due| !due.was_due).map(|due| due.at).min()?;
-    started.checked_add(first.distance(now))?.checked_add(lag.mul_f64(GIVES_WAY_AFTER))
+    let after = lag.mul_f64(GIVES_WAY_AFTER);
+    let at = started.checked_add(first.distance(now))?.checked_add(after)?;
+    Some(GivesWay { at, after })
 }
 
 /// Works on catalogs, so many at a time, until none has anything to do or the pass ends. They
@@ -194,10 +202,11 @@ fn reported(
     let mut sweeps: BTreeMap<usize, CatalogSweep<'_>> = sweeps.into_iter().collect();
     for (place, catalog) in catalogs.iter().enumerate() {
         let mut tables = catalog.left_out.clone();
-        let mut worked = 0;
+        let (mut worked, mut gave_way) = (0, false);
         if let Some(mut sweep) = sweeps.remove(&place) {
             sweep.finish();
-            report.gave_way |= sweep.gave_way;
+            gave_way = sweep.gave_way;
+            report.gave_way |= gave_way;
             worked = sweep.reports.len();
             // One that was left out and was worked on all the same has its own report.
             tables.extend(sweep.reports);
@@ -207,6 +216,12 @@ fn reported(
             }
         }
         unchanged += tables.len() - worked;
+        if gave_way {
+            for (place, identity) in &catalog.with_work {
+                let not_reached = || TableReport::new(identity, Outcome::Partial, None);
+                tables.entry(*place).or_insert_with(not_reached);
+            }
+        }
         report.tables.extend(tables.into_values());
     }
     (report, unchanged)

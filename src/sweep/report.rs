@@ -75,6 +75,11 @@ impl Outcome {
         )
     }
 
+    /// Whether a step ended so that could not try all that it had, for another reason than the time.
+    fn gives_up(self) -> bool {
+        matches!(self, Self::HeldBack | Self::LockTimeout | Self::Failed)
+    }
+
     /// The outcome as JSON and logs have it.
     pub fn name(self) -> &'static str {
         match self {
@@ -277,9 +282,13 @@ impl TableReport {
             (so_far, later) => return later.or(so_far),
         };
         let mut snapshots = so_far.snapshots;
-        let outcome = match later.outcome {
-            Outcome::NothingToDo if !snapshots.is_empty() => Outcome::Dropped,
-            outcome => outcome,
+        // What an earlier step could not do, it was not asked to do again.
+        let (outcome, error) = match (so_far.outcome, later.outcome) {
+            (earlier, later_one) if earlier.gives_up() && !later_one.gives_up() => {
+                (earlier, so_far.error)
+            }
+            (_, Outcome::NothingToDo) if !snapshots.is_empty() => (Outcome::Dropped, later.error),
+            (_, outcome) => (outcome, later.error),
         };
         snapshots.extend(later.snapshots);
         let full = so_far.full.max(later.full);
@@ -288,7 +297,7 @@ impl TableReport {
         let mut would_drop = so_far.would_drop;
         would_drop.retain(|one| !again.contains(&key(one)));
         would_drop.extend(later.would_drop.iter().cloned());
-        Some(TableReport { outcome, snapshots, would_drop, full, ..later })
+        Some(TableReport { outcome, error, snapshots, would_drop, full, ..later })
     }
 
     /// The sums over the snapshots.

@@ -49,6 +49,29 @@ impl Steps {
     }
 }
 
+/// How far a turn of a table came.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Came {
+    /// The last step of which all was tried, in this turn or an earlier one of the pass.
+    pub through: Option<Step>,
+    /// Whether it came to the last step.
+    pub is_at_rest: bool,
+    /// Whether a full pass is owed, or a reading to be gone on with.
+    pub owes_rest: bool,
+}
+
+impl Came {
+    /// The step that another turn begins with, for a table that had one from this step on.
+    pub fn next(&self, step: Step) -> Step {
+        let next = match self.through {
+            None => Step::Due,
+            Some(Step::Due) => Step::Late,
+            Some(Step::Late | Step::Rest) => Step::Rest,
+        };
+        next.max(step)
+    }
+}
+
 /// Those who wait for their turn.
 #[derive(Debug, Clone)]
 pub struct Slices<T> {
@@ -116,6 +139,11 @@ impl<T> Slices<T> {
         self.next_round.entry(step).or_default().push_back(whose);
     }
 
+    /// Takes out all who wait with a step in this round.
+    pub fn take(&mut self, step: Step) -> impl Iterator<Item = T> {
+        self.this_round.remove(&step).into_iter().flatten()
+    }
+
     /// Everybody who still waits.
     pub fn left(self) -> impl Iterator<Item = T> {
         self.this_round.into_values().chain(self.next_round.into_values()).flatten()
@@ -139,6 +167,15 @@ mod tests {
         let mut tables = [("a", due(5)), ("b", Steps::REST), ("c", due(7)), ("d", due(7))];
         most_overdue_first(&mut tables, |table| table.1);
         assert_eq!(tables.map(|table| table.0), ["c", "d", "a", "b"]);
+    }
+
+    #[test]
+    fn a_turn_goes_on_after_what_was_tried() {
+        let next = |through, step| Came { through, ..Came::default() }.next(step);
+        assert_eq!(next(None, Step::Due), Step::Due);
+        assert_eq!(next(None, Step::Rest), Step::Rest);
+        assert_eq!(next(Some(Step::Due), Step::Due), Step::Late);
+        assert_eq!(next(Some(Step::Late), Step::Due), Step::Rest);
     }
 
     #[test]
@@ -232,6 +269,7 @@ mod tests {
         assert_eq!(first, Some("a"));
         slices.again(Step::Due, "a");
         assert_eq!(slices.first_step(), Some(Step::Rest));
+        assert_eq!(slices.clone().take(Step::Rest).collect::<Vec<_>>(), ["b", "c"]);
         assert_eq!(slices.left().collect::<Vec<_>>(), ["b", "c", "a"]);
     }
 }

@@ -9,6 +9,7 @@ use super::lease::LeasedSession;
 use super::lookup::Lookup;
 use super::plan::ExpiredTuple;
 use super::report::{Counted, Outcome, PartitionReport, TableReport};
+use super::slices::Came;
 use crate::catalog::discovery::{Counts, LOOKUP_INDEX};
 use crate::catalog::failure::in_words;
 use crate::catalog::shape::spec_book;
@@ -18,15 +19,15 @@ use crate::instant::UtcInstant;
 use crate::policy::{Mode, Policy};
 use crate::window::{Judge, KeptReason, Retention};
 
-/// Works on one table by its policy. Errors end up in the report.
+/// Works on one table by its policy, and tells how far that came. Errors end up in the report.
 pub async fn sweep_table(
     session: &mut LeasedSession<'_>,
     table: &TableIdentity,
     policy: &Policy,
     context: &Context<'_>,
-) -> TableReport {
+) -> (TableReport, Came) {
     match policy.mode {
-        Mode::Paused => TableReport::new(table, Outcome::Paused, None),
+        Mode::Paused => (TableReport::new(table, Outcome::Paused, None), Came::default()),
         Mode::Observe | Mode::Enforce => look_after(session, table, policy, context).await,
     }
 }
@@ -36,14 +37,15 @@ async fn look_after(
     table: &TableIdentity,
     policy: &Policy,
     context: &Context<'_>,
-) -> TableReport {
+) -> (TableReport, Came) {
     // The specs are read before the files: a file of a spec that came in between is not judged
     // by a book that lacks it, but kept as of an unknown spec.
     let read = spec_book(session.connection(), table.catalog_id, table.table_id);
     let book = match read.await {
         Ok(book) => book,
         Err(error) => {
-            return TableReport::new(table, Outcome::Failed, Some(unfound(&error.into())));
+            let failed = TableReport::new(table, Outcome::Failed, Some(unfound(&error.into())));
+            return (failed, Came::default());
         }
     };
     let (source_field_id, keep) = (policy.source_field_id, policy.keep.length());
@@ -51,6 +53,7 @@ async fn look_after(
     let lookup = Lookup { table, judge: &judge, reach: &context.settings.reach };
     let mut enforcement = Enforcement::new(lookup, policy, &book, context);
     let swept = enforcement.sweep(session).await;
+    let came = enforcement.came();
     let (work, observed) = enforcement.into_work();
     let mut report = work.report();
     match swept {
@@ -75,10 +78,11 @@ async fn look_after(
             }
         }
     }
-    match policy.mode {
+    let report = match policy.mode {
         Mode::Observe => as_observed(table, policy, report, &observed, context),
         Mode::Enforce | Mode::Paused => report,
-    }
+    };
+    (report, came)
 }
 
 /// The report of a table whose policy observes, with what would have gone.

@@ -124,6 +124,7 @@ fn each_reason_is_enough() {
     assert_eq!(with(|look| look.state = None), CLAIMS);
     assert_eq!(with_state(|state| state.source_field_id = 3), CLAIMS);
     assert_eq!(with_state(|state| state.rules = None), CLAIMS);
+    assert_eq!(with_state(|state| state.policy_revision = Some(6)), CLAIMS);
     assert_eq!(with_state(|state| state.owes_full_pass = true), CLAIMS);
     assert_eq!(with_state(|state| state.full_pass_at = None), CLAIMS);
 }
@@ -133,7 +134,6 @@ fn each_reason_is_enough() {
 fn what_only_a_pass_has_to_do_is_left_to_it() {
     let look = quiet();
     assert_eq!(of(&Facts { is_named: true, ..facts(&look) }), NOTHING);
-    assert_eq!(with_state(|state| state.policy_revision = None), NOTHING);
     assert_eq!(with_state(|state| state.is_reading = true), NOTHING);
     assert_eq!(with_state(|state| state.outcome = None), NOTHING);
 }

@@ -10,23 +10,31 @@ use crate::sweep::report::{Outcome, TableReport};
 use crate::sweep::triage::stands;
 use crate::sweep::wakes::quiet_after;
 
+/// What is noted beside the report.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Noted {
+    /// The catalog's, read before anything of the table was.
+    pub schema_version: i64,
+    /// What was due was looked at, and something else is to be gone on with.
+    pub is_unfinished: bool,
+}
+
 /// Notes what came of a table, for the pass that comes next to know whether it has work. Where that cannot be
-/// noted, what is noted of it before stands, and nothing is lost: what is left to do is still there. Of one that
-/// gave way what was due was looked at, and the rest is to be gone on with.
+/// noted, what is noted of it before stands, and nothing is lost: what is left to do is still there.
 pub(super) async fn remember(
     session: &mut LeasedSession<'_>,
-    schema_version: i64,
+    noted: Noted,
     turn: &TableTurn,
     policy: Option<&Policy>,
     report: &TableReport,
-    gave_way: bool,
     context: &Context<'_>,
 ) {
+    let Noted { schema_version, is_unfinished } = noted;
     let identity = &turn.table.identity;
     let (catalog_id, table_uuid) = (identity.catalog_id, identity.table_uuid);
     let connection = session.connection();
-    let is_unfinished = gave_way && report.outcome == Outcome::Partial;
-    let noted = match policy.filter(|_| is_unfinished || stands(report.outcome.name())) {
+    let is_cut_short = is_unfinished && report.outcome == Outcome::Partial;
+    let noted = match policy.filter(|_| is_cut_short || stands(report.outcome.name())) {
         Some(policy) => {
             // Whether the policy dates anything of what is left is told by the next pass.
             let is_told = report.outcome != Outcome::Dropped

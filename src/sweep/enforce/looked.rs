@@ -93,20 +93,21 @@ impl Enforcement<'_> {
         }
         // Values that no row was asked for, as in a full pass. A day of which only some were is due again. Of
         // what was read piece by piece other pieces, before or after, may have left something as well.
-        let (mut seen, mut pieces) = (Vec::new(), Vec::new());
+        let (mut seen, mut due_again) = (Vec::new(), Vec::new());
         for (key, row) in rows {
             let left = by_row.remove(&key).unwrap_or_default();
             match (sorter.is_whole, key.is_day) {
-                (false, _) => pieces.push(self.left_row(row, &left, None)),
-                (true, true) => seen.push(row),
+                (false, _) => seen.push(self.left_row(row, &left, None)),
+                (true, true) => {
+                    due_again.push(key);
+                    seen.push(row);
+                }
                 (true, false) => stay.push(self.left_row(row, &left, None)),
             }
         }
         let (connection, keep) = (session.connection(), self.lookup.judge.retention().keep);
-        store::put(connection, table, &pieces, keep).await?;
         store::put(connection, table, &seen, keep).await?;
-        let keys: Vec<RowKey> = seen.into_iter().map(|row| row.key).collect();
-        store::end_pauses(connection, table, &keys).await?;
+        store::end_pauses(connection, table, &due_again).await?;
         store::set(connection, table, &stay).await?;
         if gone.is_empty() {
             return Ok(());

@@ -1,6 +1,6 @@
 //! What a pass begins with, and what it leaves to the next one.
 
-use super::Enforcement;
+use super::{Enforcement, Reached};
 use crate::catalog::live_file::LiveFile;
 use crate::instant::UtcInstant;
 use crate::sweep::ask::{Ask, NEVER};
@@ -155,17 +155,17 @@ impl Enforcement<'_> {
         &mut self,
         session: &mut LeasedSession<'_>,
         files: Vec<LiveFile>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Reached> {
         let (table, now) = (self.lookup.table, self.context.now);
         let due = calendar::store::due(session.connection(), table, self.cutoff, None, i64::MAX);
         let due = due.await?;
-        let (_, mut sorter) = self.look_at_all(session, files, due).await?;
+        let (reached, mut sorter) = self.look_at_all(session, files, due).await?;
         let census = std::mem::take(&mut sorter.census);
         self.memory.reading = None;
         self.memory.owes_full_pass = false;
         self.memory.census = Some((census, now));
         self.memory.full_pass_at = Some(now);
-        Ok(())
+        Ok(reached)
     }
 
     /// Without the lookup index: notes what the reading left so far, before the place that it has come to is

@@ -57,7 +57,7 @@ impl Enforcement<'_> {
 
     /// Whether it is time to stop. Every turn of a table gets somewhere, however short it is.
     pub(super) fn is_over(&self) -> bool {
-        let gives_way = self.is_at_rest && self.context.gives_way();
+        let gives_way = self.came.is_at_rest && self.context.gives_way();
         let is_turn_over = (self.context.is_over() || gives_way) && self.has_begun;
         is_turn_over || self.context.stop.is_cancelled() || self.context.pass_is_over()
     }

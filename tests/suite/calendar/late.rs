@@ -3,7 +3,7 @@
 use anyhow::Result;
 use tailrace::sweep::reach::Reach;
 use tailrace::sweep::report::Outcome;
-use tailrace_kit::lake::{Field, NewFile};
+use tailrace_kit::lake::{Column, Field, NewFile};
 use tailrace_kit::standin::{Compaction, HeldFiles};
 
 use super::{Scene, small_steps};
@@ -81,5 +81,36 @@ async fn a_crowded_day_is_found_through_the_table() -> Result<()> {
     assert_eq!((swept.outcome, swept.full), (Outcome::Dropped, Some(false)));
     assert_eq!(scene.live().await?, ids[1..]);
     assert_eq!(neighbour.live_files().await?.len(), 50);
+    Ok(())
+}
+
+/// Two values of a day of which nothing is known come late, in one statement and in several: both have the row of
+/// that day.
+#[tokio::test]
+async fn late_instants_of_one_new_day_have_one_row() -> Result<()> {
+    let columns = [Column::new("when", "timestamp")];
+    for reach in ways() {
+        let mut scene = Scene::new(&[Field::day("at")]).await?;
+        scene.settings.reach = reach;
+        let spec = [Field::identity("when")];
+        scene.table = scene.database.table_of(&scene.catalog, "a_named", &columns, &spec).await?;
+        scene.database.govern(&scene.table, "when", "7d").await?;
+        // So many that the late ones are few beside them.
+        scene.table.append(vec![NewFile::new(vec![None]); 10]).await?;
+        scene.sweep().await?;
+        let late = ["2026-11-29T09:00:00", "2026-11-29T03:00:00", "2026-11-29T21:00:00"];
+        let files = late.map(|text| NewFile::of([text])).to_vec();
+        let ids = scene.table.append(files).await?.file_ids;
+        let swept = scene.sweep().await?;
+        assert_eq!((swept.outcome, swept.full), (Outcome::NothingToDo, Some(false)));
+        let rows = scene.rows().await?;
+        assert_eq!(rows.len(), 1, "{rows:?}");
+        assert!(rows[0].ends_with(" 2026-11-29T03:00"), "{rows:?}");
+        for (hour, left) in [("03", 2), ("09", 1), ("21", 0)] {
+            scene.now = format!("2026-12-06T{hour}:00:00Z").parse()?;
+            assert_eq!(scene.sweep().await?.counts().files, 1, "{hour}");
+            assert_eq!(scene.live().await?.len(), 10 + left, "{hour}, of {ids:?}");
+        }
+    }
     Ok(())
 }

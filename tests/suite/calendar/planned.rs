@@ -66,7 +66,7 @@ async fn of_a_day_the_first_value_with_a_file_tells_it() -> Result<()> {
             true => Scene::large(&[Field::hour("at")]).await?,
             false => instants().await?,
         };
-        scene.settings.reach.most_rows = 0;
+        (scene.settings.reach.most_rows, scene.settings.reach.texts_listed) = (0, 10);
         let text = |hour: &str| -> Result<NewFile> {
             let text = format!("2026-11-29T{hour}:00:00");
             Ok(NewFile::of([match is_hour {

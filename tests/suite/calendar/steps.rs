@@ -83,6 +83,21 @@ async fn what_is_due_of_all_comes_before_what_is_late_of_any() -> Result<()> {
     Ok(())
 }
 
+/// Where values cannot be looked up, a reading finds what is due of each table, in the same pass.
+#[tokio::test]
+async fn without_the_index_nothing_that_is_due_is_left_by_one_pass() -> Result<()> {
+    let database = TestDatabase::new().await?;
+    let tables = lake(&database).await?;
+    database.sql("DROP INDEX hog_file_partition_value_lookup").await?;
+    let settings = Settings { reach: small_steps(), ..at(MIDNIGHT)? };
+    let (report, _) = pass(&database, &settings).await?;
+    assert_eq!(report.counts().files, 6);
+    for table in &tables {
+        assert_eq!(table.live_files().await?.len(), 0);
+    }
+    Ok(())
+}
+
 /// A wake leaves what came late to the next regular pass, whoever waits.
 #[tokio::test]
 async fn a_wake_goes_no_further_than_what_is_due() -> Result<()> {

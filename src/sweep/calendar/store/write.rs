@@ -68,11 +68,14 @@ pub async fn put(
         let put = sqlx::query!(
             r#"insert into tailrace.calendar as c (catalog_id, table_uuid, spec_id, is_day, value,
                    range_end, last_end, span_seconds, next_look)
-               select $1, $2, n.spec_id, n.is_day, n.value, n.range_end, n.last_end, n.span,
-                      n.next_look
+               -- Several values may have the row of one day.
+               select $1, $2, n.spec_id, n.is_day, n.value, pg_catalog.min(n.range_end),
+                      pg_catalog.min(n.last_end), pg_catalog.max(n.span),
+                      pg_catalog.min(n.next_look)
                from unnest($3::bigint[], $4::boolean[], $5::text[], $6::timestamptz[],
                            $7::timestamptz[], $8::bigint[], $9::timestamptz[])
                       as n (spec_id, is_day, value, range_end, last_end, span, next_look)
+               group by n.spec_id, n.is_day, n.value
                on conflict (catalog_id, table_uuid, spec_id, is_day, value) do update
                set range_end = least(c.range_end, excluded.range_end),
                    last_end = least(c.last_end, excluded.last_end),
