@@ -231,10 +231,9 @@ impl<'a> CatalogSweep<'a> {
                 Some(_) => None,
                 None => turn.next(step, through, came, &report),
             };
-            let next = next.filter(|_| {
-                let is_over = context.rest_outlasts_pass(self.catalog.catalog_id);
-                !context.stop.is_cancelled() && !(is_partial && is_over)
-            });
+            let is_over = context.stop.is_cancelled()
+                || is_partial && context.rest_outlasts_pass(self.catalog.catalog_id);
+            let next = next.filter(|_| !is_over);
             // Of a turn that others cut short, or the time, what was due was looked at all the same.
             let is_unfinished = came.through.is_some() && (is_partial || next.is_some());
             let is_done = next.is_none() || is_unfinished || is_partial;
