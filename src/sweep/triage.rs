@@ -20,10 +20,9 @@ use crate::instant::UtcInstant;
 use crate::policy::Mode;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-/// Why a table has work. The end of a grace, a hold or an approval, and a moved revision of guards, will be
-/// further reasons.
+/// Why a table has work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     /// Somebody named it.

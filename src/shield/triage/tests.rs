@@ -1,80 +1,16 @@
-use uuid::Uuid;
-
 use super::*;
-use crate::catalog::tables::TableIdentity;
 use crate::catalog::triage::tables::{PolicyLook, StateLook, TableLook};
 use crate::catalog::triage::work::EarliestEnds;
-use crate::sweep::memory::RULES_NUMBER;
+use crate::sweep::triage::tests::{self, at, facts, mirror, policy};
 
 const LEAD: Duration = Duration::from_secs(86_400);
 
-fn at(text: &str) -> UtcInstant {
-    text.parse().expect("an instant")
-}
-
-fn policy(mode: &str) -> PolicyLook {
-    PolicyLook {
-        revision: 7,
-        mode: mode.to_owned(),
-        field: "day(at)".to_owned(),
-        source_field_id: 2,
-        keep: "7d".to_owned(),
-        keep_seconds: 7 * 86_400,
-        property_text: None,
-        problem: None,
-    }
-}
-
-fn mirror(text: &str) -> PolicyLook {
-    PolicyLook { property_text: Some(text.to_owned()), ..policy("enforce") }
-}
-
-/// A table that enforces, and of which everything is known and done.
+/// A table that enforces, and of which everything is known and done; a full pass was long ago.
 fn quiet() -> TableLook {
-    TableLook {
-        identity: TableIdentity {
-            catalog_id: 1,
-            catalog: "lake".to_owned(),
-            table_id: 3,
-            table_uuid: Uuid::from_u128(5),
-            namespace: "events".to_owned(),
-            table: "raw".to_owned(),
-        },
-        is_parquet: true,
-        has_property: false,
-        property: None,
-        stored: Some(policy("enforce")),
-        mirror: None,
-        state: Some(StateLook {
-            source_field_id: 2,
-            through_snapshot: 40,
-            full_pass_at: at("2026-01-17T00:00:00Z").to_chrono(),
-            owes_full_pass: false,
-            is_reading: false,
-            rules: Some(RULES_NUMBER.into()),
-            policy_revision: Some(7),
-            schema_version: Some(4),
-            shape: Some("shape".to_owned()),
-            property: None,
-            outcome: Some("nothing_to_do".to_owned()),
-            error: None,
-            counted: None,
-            unlooked: 0,
-            quiet_until: None,
-        }),
-    }
-}
-
-fn facts(look: &TableLook) -> Facts<'_> {
-    Facts {
-        look,
-        schema_version: 4,
-        shape: None,
-        ends: EarliestEnds::default(),
-        has_new_files: false,
-        is_named: false,
-        is_in_doubt: false,
-    }
+    let mut look = tests::quiet();
+    let long_ago = at("2026-01-17T00:00:00Z").to_chrono();
+    look.state.iter_mut().for_each(|state| state.full_pass_at = long_ago);
+    look
 }
 
 fn of(facts: &Facts<'_>) -> Todo {

@@ -5,7 +5,7 @@ use crate::sweep::memory::RULES_NUMBER;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-fn at(text: &str) -> UtcInstant {
+pub(crate) fn at(text: &str) -> UtcInstant {
     text.parse().expect("an instant")
 }
 
@@ -23,7 +23,7 @@ fn rules() -> Rules {
     }
 }
 
-fn policy(mode: &str) -> PolicyLook {
+pub(crate) fn policy(mode: &str) -> PolicyLook {
     PolicyLook {
         revision: 7,
         mode: mode.to_owned(),
@@ -36,12 +36,12 @@ fn policy(mode: &str) -> PolicyLook {
     }
 }
 
-fn mirror(text: &str) -> PolicyLook {
+pub(crate) fn mirror(text: &str) -> PolicyLook {
     PolicyLook { property_text: Some(text.to_owned()), ..policy("enforce") }
 }
 
 /// A table that enforces, and of which everything is known and done.
-fn quiet() -> TableLook {
+pub(crate) fn quiet() -> TableLook {
     TableLook {
         identity: TableIdentity {
             catalog_id: 1,
@@ -76,7 +76,7 @@ fn quiet() -> TableLook {
     }
 }
 
-fn facts(look: &TableLook) -> Facts<'_> {
+pub(crate) fn facts(look: &TableLook) -> Facts<'_> {
     Facts {
         look,
         schema_version: 4,
