@@ -268,6 +268,8 @@ pub async fn spec_book(
 /// Copies every spec of the catalog's tables, and the types of their source columns, that we
 /// have no copy of yet. Writes nothing where nothing is new. The rules of the window in SQL that are kept of a
 /// table are forgotten with each copy that is made or told something: they may have been other ones.
+/// Beside a session that keeps these rules the two may wait for each other's rows: the server ends one of them, which
+/// fails in words, writes nothing, and does it again with the next pass or renewal.
 ///
 /// All tables that are not dropped, not only those with a policy: a policy that is set later must know
 /// the specs that the server has deleted by then. `seen_at` is noted as the time at which a new spec was

@@ -1,4 +1,10 @@
 //! A pass over one catalog that has work: its tables with work in turn, the most overdue first.
+//!
+//! A table may have several turns in a pass, and the catalog several sessions. In between the lease is free: another
+//! daemon may work on the table, a policy may change, files may land. So nothing that was found in one turn is
+//! acted by in the next: each reads the policy, the specs and the memory anew. What is carried over is the report, how
+//! far the steps have come, and the shape and `schema_version` from before the first turn, which, being older, bring
+//! work and never leave any out.
 
 mod begin;
 mod told;
@@ -82,8 +88,8 @@ struct TableTurn {
 }
 
 impl TableTurn {
-    /// What is done of it next, after a turn from one step through another that came so far. What gave up in one
-    /// step has its late files read all the same; the rest waits for a pass in which what is due was tried.
+    /// What is done of it next, after a turn from one step through another that came so far. What gave up on what
+    /// is due has its late files read all the same.
     fn next(&self, step: Step, through: Step, came: Came, report: &TableReport) -> Option<Another> {
         match report.outcome {
             // With an error to tell, it waits for something that another turn would not wait for.
