@@ -46,7 +46,7 @@ impl Enforcement<'_> {
             has_read = true;
             let watermark = self.memory.watermark;
             let piece = late_values(session.connection(), &of, watermark, block).await?;
-            anyhow::ensure!(piece.values.iter().all(|value| value.is_parquet), NOT_PARQUET);
+            anyhow::ensure!(piece.is_parquet, NOT_PARQUET);
             files += piece.values.iter().map(|value| value.files).sum::<i64>();
             self.has_begun |= !piece.values.is_empty();
             let rows = self.sorted(piece.values, &mut due);
