@@ -46,18 +46,12 @@ pub struct CatalogLook {
 /// is, and what it tells, is said in [`crate::catalog::restore`].)
 ///
 /// In the same way only the snapshots since are asked for their time, the newest 1,000 of them.
+///
+/// What is ours is found for each catalog by its key, too: of a join the planner may believe that it has next
+/// to nothing to compare, and compare each catalog with each.
 pub async fn look_at_catalogs(connection: &mut Session) -> sqlx::Result<Vec<CatalogLook>> {
     let rows = sqlx::query!(
-        r#"with copies as materialized (
-             select k.catalog_id,
-                    pg_catalog.bool_or(k.copied_at is null and k.mark_row_id is null) as is_undated,
-                    pg_catalog.bool_or(k.clock_epoch < m.epoch and m.epoch > 0::bigint
-                                       and m.epoch_began is not null) as is_older
-             from tailrace.spec_copy k
-             left join tailrace.clock_memory m on m.catalog_id = k.catalog_id
-             group by k.catalog_id
-           )
-           select c.catalog_id, c.name, c.last_snapshot_id as head, c.schema_version,
+        r#"select c.catalog_id, c.name, c.last_snapshot_id as head, c.schema_version,
                   case when h.snapshot_time between '0001-01-01'::timestamptz
                                                 and '9999-12-31'::timestamptz
                     then h.snapshot_time end as head_time,
@@ -101,9 +95,17 @@ pub async fn look_at_catalogs(connection: &mut Session) -> sqlx::Result<Vec<Cata
                   coalesce(copies.is_undated, false) as "has_undated_copies!",
                   coalesce(copies.is_older, false) as "has_older_epoch!"
            from hog_catalog c
-           left join tailrace.catalog_state s on s.catalog_id = c.catalog_id
-           left join tailrace.clock_memory m on m.catalog_id = c.catalog_id
-           left join copies on copies.catalog_id = c.catalog_id
+           left join lateral (
+             select newest_through, newest_time, specs_copied_at_version from tailrace.catalog_state
+             where catalog_id = c.catalog_id offset 0) as s on true
+           left join lateral (
+             select epoch, epoch_began, trusted_head from tailrace.clock_memory
+             where catalog_id = c.catalog_id offset 0) as m on true
+           cross join lateral (
+             select pg_catalog.bool_or(copied_at is null and mark_row_id is null) as is_undated,
+                    pg_catalog.bool_or(clock_epoch < m.epoch and m.epoch > 0::bigint
+                                       and m.epoch_began is not null) as is_older
+             from tailrace.spec_copy where catalog_id = c.catalog_id) as copies
            left join lateral (
              select snapshot_time from hog_snapshot
              where catalog_id = c.catalog_id and snapshot_id = c.last_snapshot_id offset 0) as h on true
