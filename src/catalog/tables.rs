@@ -80,12 +80,13 @@ pub async fn live_tables_among(
            cross join lateral (
              select catalog_id, table_id, namespace_id, name, end_snapshot, properties
              from hog_table_version) as v
-           join lateral (
+           cross join lateral (
              select catalog_id, table_id, table_uuid, dropped_snapshot, file_format
-             from hog_table) as t
-             on t.catalog_id = v.catalog_id and t.table_id = v.table_id
-           join hog_namespace n
-             on n.catalog_id = v.catalog_id and n.namespace_id = v.namespace_id
+             from hog_table
+             where catalog_id = v.catalog_id and table_id = v.table_id offset 0) as t
+           cross join lateral (
+             select name, dropped from hog_namespace
+             where catalog_id = v.catalog_id and namespace_id = v.namespace_id offset 0) as n
            where v.catalog_id = $1 and v.end_snapshot is null
              and t.dropped_snapshot is null and not n.dropped
              and ($3::bigint[] is null or v.table_id = any ($3))

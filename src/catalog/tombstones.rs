@@ -8,6 +8,9 @@
 //!
 //! Each statement here looks at the catalog by itself and asks again before it deletes. Of a moment in
 //! which the catalog is empty it keeps nothing but the time.
+//!
+//! Each looks up its rows by their keys, one after another, and asks what else there is to ask outside: without
+//! statistics the planner would rather read, for each policy, all live versions of its namespace.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -60,13 +63,17 @@ pub async fn note_policies(
         r#"update tailrace.policy p set gone_seen_at = null, gone_told = null
            where p.gone_seen_at is not null and p.catalog_id <> all ($1::bigint[])
              and exists (
-               select from hog_table t
-               join hog_table_version v on v.catalog_id = t.catalog_id and v.table_id = t.table_id
-                                       and v.end_snapshot is null
-               join hog_namespace n on n.catalog_id = v.catalog_id
-                                   and n.namespace_id = v.namespace_id and not n.dropped
-               where t.catalog_id = p.catalog_id and t.table_id = p.table_id
-                 and t.table_uuid = p.table_uuid and t.dropped_snapshot is null)
+               select from (
+                 select dropped_snapshot from hog_table
+                 where catalog_id = p.catalog_id and table_id = p.table_id
+                   and table_uuid = p.table_uuid offset 0) as t
+               cross join lateral (
+                 select namespace_id, end_snapshot from hog_table_version
+                 where catalog_id = p.catalog_id and table_id = p.table_id offset 0) as v
+               cross join lateral (
+                 select dropped from hog_namespace
+                 where catalog_id = p.catalog_id and namespace_id = v.namespace_id offset 0) as n
+               where t.dropped_snapshot is null and v.end_snapshot is null and not n.dropped)
            returning coalesce(p.catalog_id) as "catalog_id!", p.table_id, p.table_uuid,
                      p.catalog_name as catalog, p.namespace_name as namespace,
                      p.table_name as "table", p.source, p.field, p.keep"#,
@@ -78,13 +85,17 @@ pub async fn note_policies(
         r#"update tailrace.policy p set gone_seen_at = $1
            where p.gone_seen_at is null and p.catalog_id <> all ($2::bigint[])
              and not exists (
-               select from hog_table t
-               join hog_table_version v on v.catalog_id = t.catalog_id and v.table_id = t.table_id
-                                       and v.end_snapshot is null
-               join hog_namespace n on n.catalog_id = v.catalog_id
-                                   and n.namespace_id = v.namespace_id and not n.dropped
-               where t.catalog_id = p.catalog_id and t.table_id = p.table_id
-                 and t.table_uuid = p.table_uuid and t.dropped_snapshot is null)"#,
+               select from (
+                 select dropped_snapshot from hog_table
+                 where catalog_id = p.catalog_id and table_id = p.table_id
+                   and table_uuid = p.table_uuid offset 0) as t
+               cross join lateral (
+                 select namespace_id, end_snapshot from hog_table_version
+                 where catalog_id = p.catalog_id and table_id = p.table_id offset 0) as v
+               cross join lateral (
+                 select dropped from hog_namespace
+                 where catalog_id = p.catalog_id and namespace_id = v.namespace_id offset 0) as n
+               where t.dropped_snapshot is null and v.end_snapshot is null and not n.dropped)"#,
         now,
         but
     )
@@ -207,13 +218,17 @@ pub async fn purge_policies(
            where p.gone_seen_at < $1::timestamptz - pg_catalog.make_interval(secs => $2)
              and p.catalog_id <> all ($3::bigint[])
              and not exists (
-               select from hog_table t
-               join hog_table_version v on v.catalog_id = t.catalog_id and v.table_id = t.table_id
-                                       and v.end_snapshot is null
-               join hog_namespace n on n.catalog_id = v.catalog_id
-                                   and n.namespace_id = v.namespace_id and not n.dropped
-               where t.catalog_id = p.catalog_id and t.table_id = p.table_id
-                 and t.table_uuid = p.table_uuid and t.dropped_snapshot is null)
+               select from (
+                 select dropped_snapshot from hog_table
+                 where catalog_id = p.catalog_id and table_id = p.table_id
+                   and table_uuid = p.table_uuid offset 0) as t
+               cross join lateral (
+                 select namespace_id, end_snapshot from hog_table_version
+                 where catalog_id = p.catalog_id and table_id = p.table_id offset 0) as v
+               cross join lateral (
+                 select dropped from hog_namespace
+                 where catalog_id = p.catalog_id and namespace_id = v.namespace_id offset 0) as n
+               where t.dropped_snapshot is null and v.end_snapshot is null and not n.dropped)
              and not exists (
                select from unnest($4::bigint[], $5::bigint[], $6::uuid[])
                         as k (catalog_id, table_id, table_uuid)

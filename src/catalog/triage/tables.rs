@@ -91,7 +91,8 @@ pub struct StateLook {
 }
 
 /// Every live governed table of all catalogs, by catalog, namespace and name. Which are governed, and how
-/// older servers are read, is as [`live_tables`](crate::catalog::tables::live_tables()) has it.
+/// older servers are read, is as [`live_tables`](crate::catalog::tables::live_tables()) has it. Each table is
+/// looked up by its key: without statistics the planner would rather compare each with each of its catalog.
 pub async fn look_at_tables(connection: &mut Session) -> sqlx::Result<Vec<TableLook>> {
     let rows = sqlx::query!(
         r#"select c.catalog_id, c.name as catalog, t.table_id, t.table_uuid, n.name as namespace,
@@ -131,22 +132,34 @@ pub async fn look_at_tables(connection: &mut Session) -> sqlx::Result<Vec<TableL
            cross join lateral (
              select catalog_id, table_id, namespace_id, name, end_snapshot, properties
              from hog_table_version) as v
-           join lateral (
+           cross join lateral (
              select catalog_id, table_id, table_uuid, dropped_snapshot, file_format
-             from hog_table) as t
-             on t.catalog_id = v.catalog_id and t.table_id = v.table_id
-           join hog_namespace n
-             on n.catalog_id = v.catalog_id and n.namespace_id = v.namespace_id
-           join hog_catalog c on c.catalog_id = v.catalog_id
-           left join tailrace.policy p
-             on p.catalog_id = t.catalog_id and p.table_id = t.table_id
-            and p.table_uuid = t.table_uuid and p.source = 'stored'
-           left join tailrace.policy q
-             on q.catalog_id = t.catalog_id and q.table_id = t.table_id
-            and q.table_uuid = t.table_uuid and q.source = 'property'
-           left join tailrace.table_state s
-             on s.catalog_id = t.catalog_id and s.table_uuid = t.table_uuid
-            and s.table_id = t.table_id
+             from hog_table
+             where catalog_id = v.catalog_id and table_id = v.table_id offset 0) as t
+           cross join lateral (
+             select name, dropped from hog_namespace
+             where catalog_id = v.catalog_id and namespace_id = v.namespace_id offset 0) as n
+           cross join lateral (
+             select catalog_id, name from hog_catalog
+             where catalog_id = v.catalog_id offset 0) as c
+           left join lateral (
+             select table_id, revision, mode, field, source_field_id, keep, keep_seconds
+             from tailrace.policy
+             where catalog_id = t.catalog_id and table_id = t.table_id
+               and table_uuid = t.table_uuid and source = 'stored' offset 0) as p on true
+           left join lateral (
+             select table_id, revision, mode, field, source_field_id, keep, keep_seconds,
+                    property_text, problem
+             from tailrace.policy
+             where catalog_id = t.catalog_id and table_id = t.table_id
+               and table_uuid = t.table_uuid and source = 'property' offset 0) as q on true
+           left join lateral (
+             select source_field_id, through_snapshot, full_pass_at, owes_full_pass, reading, book,
+                    policy_revision, schema_version, shape, property, outcome, error,
+                    undatable_files, uncovered_files, census_at, unlooked, quiet_until
+             from tailrace.table_state
+             where catalog_id = t.catalog_id and table_uuid = t.table_uuid
+               and table_id = t.table_id offset 0) as s on true
            where v.end_snapshot is null and t.dropped_snapshot is null and not n.dropped
              and (v.properties ? 'partition_retention'::text or p.table_id is not null
                   or q.table_id is not null)

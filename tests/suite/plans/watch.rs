@@ -46,6 +46,8 @@ pub struct Executed {
     pub sql: String,
     /// Its scans of tables, those that were never begun left out.
     pub scans: Vec<Scan>,
+    /// Pairs of rows that its joins compared and that did not belong together.
+    pub compared: f64,
 }
 
 /// Gathers what the sessions of [`Watch::over`] have the server do, for as long as it lives and in
@@ -91,17 +93,17 @@ impl Watch {
             .filter_map(|notice| notice.split_once("plan:\n"))
             .map(|(_, explained)| {
                 let explained: Value = serde_json::from_str(explained)?;
-                let mut scans = Vec::new();
-                gather(&explained["Plan"], &mut scans);
+                let (mut scans, mut compared) = (Vec::new(), 0.0);
+                gather(&explained["Plan"], &mut scans, &mut compared);
                 let sql = explained["Query Text"].as_str().context("no text")?.to_owned();
-                Ok(Executed { sql, scans })
+                Ok(Executed { sql, scans, compared })
             })
             .collect()
     }
 }
 
-/// The scans of a node and of those below it.
-fn gather(node: &Value, scans: &mut Vec<Scan>) {
+/// The scans of a node and of those below it, and what their joins compared in vain.
+fn gather(node: &Value, scans: &mut Vec<Scan>, compared: &mut f64) {
     let times = node["Actual Loops"].as_f64().unwrap_or_default();
     let rows = |name: &str| match &node[name] {
         mean if mean.is_i64() && times > 1.0 => {
@@ -119,8 +121,9 @@ fn gather(node: &Value, scans: &mut Vec<Scan>) {
             + rows("Rows Removed by Index Recheck");
         scans.push(Scan { kind: kind.to_owned(), by: by.to_owned(), times, rows: each * times });
     }
+    *compared += rows("Rows Removed by Join Filter") * times;
     for below in node["Plans"].as_array().into_iter().flatten() {
-        gather(below, scans);
+        gather(below, scans, compared);
     }
 }
 
