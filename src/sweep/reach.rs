@@ -13,6 +13,8 @@ pub struct Reach {
     pub files_at_hand: usize,
     /// Expired tuples at hand before commits begin.
     pub tuples_at_hand: usize,
+    /// Calendar rows that are due, read at once.
+    pub due_at_once: i64,
     /// Texts that one statement looks up.
     pub texts_at_once: usize,
     /// Distinct texts that one statement lists.
@@ -30,6 +32,7 @@ impl Default for Reach {
             piece: crate::catalog::walk::PIECE,
             files_at_hand: 50_000,
             tuples_at_hand: 5_000,
+            due_at_once: 10_000,
             texts_at_once: 64,
             texts_listed: 5_000,
             most_rows: MOST_VALUES,

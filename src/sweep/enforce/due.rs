@@ -6,29 +6,26 @@ use super::{Enforcement, Reached};
 use crate::catalog::live_file::LiveFile;
 use crate::instant::UtcInstant;
 use crate::sweep::ask::{Ask, AskedRow, NEVER, groups};
-use crate::sweep::calendar::{Row, row_of, store};
+use crate::sweep::calendar::{Row, RowKey, row_of, store};
 use crate::sweep::lease::LeasedSession;
 use crate::sweep::lookup::Candidate;
 use crate::sweep::sorter::Sorter;
 use crate::sweep::waiting::Waiting;
 
-/// So many rows are read at once; what is due beyond is due after them.
-const AT_ONCE: i64 = 10_000;
-
 impl<'a> Enforcement<'a> {
     /// Drops what is due. Where only the table itself can be asked, a small one is read at once, and of a
     /// larger one a reading begins.
     pub(super) async fn due(&mut self, session: &mut LeasedSession<'_>) -> anyhow::Result<Reached> {
-        let mut before: Option<Row> = None;
+        // What stays due after a look is met again before what is younger: so many more are read then.
+        let mut looked: HashSet<RowKey> = HashSet::new();
         loop {
-            let rows = self.due_rows(session).await?;
-            let is_last = (rows.len() as i64) < AT_ONCE;
-            let first = rows.first().cloned();
-            if rows.is_empty() || first == before {
-                return Ok(Reached::All);
-            }
-            before = first;
-            if !self.has_index {
+            let most = self.lookup.reach.due_at_once.saturating_add(looked.len() as i64);
+            let (table, now) = (self.lookup.table, self.heeds_pauses.then_some(self.context.now));
+            let mut rows = store::due(session.connection(), table, self.cutoff, now, most).await?;
+            let is_last = (rows.len() as i64) < most;
+            rows.retain(|row| looked.insert(row.key.clone()));
+            let rows = self.known_rows(session, rows).await?;
+            if !rows.is_empty() && !self.has_index {
                 if let Some(files) = self.lookup.small_table(session.connection()).await? {
                     return self
                         .look_at_all(session, files, rows)
@@ -47,11 +44,14 @@ impl<'a> Enforcement<'a> {
         }
     }
 
-    /// The rows that are due. Those of specs that are not known any more, or do not date the policy's column,
-    /// name nothing that could be looked up: they fall due no more until the specs change.
-    async fn due_rows(&self, session: &mut LeasedSession<'_>) -> anyhow::Result<Vec<Row>> {
-        let (table, now) = (self.lookup.table, self.heeds_pauses.then_some(self.context.now));
-        let rows = store::due(session.connection(), table, self.cutoff, now, AT_ONCE).await?;
+    /// Rows without those of specs that are not known any more, or do not date the policy's column: these name
+    /// nothing that could be looked up, and fall due no more until the specs change.
+    async fn known_rows(
+        &self,
+        session: &mut LeasedSession<'_>,
+        rows: Vec<Row>,
+    ) -> anyhow::Result<Vec<Row>> {
+        let table = self.lookup.table;
         let knows = |row: &Row| {
             let spec = self.lookup.judge.spec(row.key.spec_id);
             spec.is_some_and(|spec| spec.lead_key().is_some())

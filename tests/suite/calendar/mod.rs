@@ -48,6 +48,7 @@ fn small_steps() -> Reach {
         piece: 7,
         files_at_hand: 5,
         tuples_at_hand: 3,
+        due_at_once: 3,
         texts_at_once: 2,
         texts_listed: 3,
         most_rows: 500,

@@ -54,6 +54,25 @@ async fn they_grow_and_a_full_pass_or_one_that_was_asked_for_heeds_none() -> Res
     Ok(())
 }
 
+/// What waits has ended long ago, and is read first: two rows at once, of which five wait.
+#[tokio::test]
+async fn what_falls_due_after_many_that_wait_goes_all_the_same() -> Result<()> {
+    let scene = Scene::days(0).await?;
+    let waits = |day| NewFile::of([day]).upper("at", &1_795_867_200_000_000_i64.to_le_bytes());
+    scene.table.append(["18000", "18001", "18002", "18003", "18004"].map(waits).into()).await?;
+    let file = scene.table.append(vec![NewFile::of(["20780"])]).await?.file_ids[0];
+    let mut asked_for = Settings { heeds_pauses: false, ..settings() };
+    asked_for.reach.due_at_once = 2;
+    let before = scene.sweep_with(&asked_for, "2026-11-30T23:59:59Z").await?;
+    assert_eq!((before.outcome, scene.waiting().await?.len()), (Outcome::NothingToDo, 5));
+    assert!(live_ids(&scene.table).await?.contains(&file));
+    let report = scene.sweep_with(&asked_for, "2026-12-01T00:00:00Z").await?;
+    assert_eq!((report.outcome, report.counts().files), (Outcome::Dropped, 1));
+    assert!(!live_ids(&scene.table).await?.contains(&file));
+    assert_eq!(scene.waiting().await?.len(), 5);
+    Ok(())
+}
+
 #[tokio::test]
 async fn what_is_busy_again_and_again_is_tried_after_pauses() -> Result<()> {
     let mut scene = Scene::days(1).await?;
