@@ -4,8 +4,12 @@
 //! snapshot that is larger than that is read by the primary key within its own block of ids, which one
 //! commit allocates under the lock, in pieces; the place in it is part of the watermark.
 //!
-//! Then the values of these files, by ranges of ids: one commit gives out ids in a row, and to read the entries
-//! of such a row one after another takes a third of the time that it takes to find each of them by its key.
+//! A second statement reads the values of these files, by ranges of ids: one commit gives out consecutive ids, and
+//! reading a range of entries takes a third of the time of finding each by its key. A file and its values are of one
+//! transaction and values do not change, so whoever sees the file sees its values in any later statement. A file that
+//! ends and is expired in between has no values any more, and needs no row. A restore in between may give the ids
+//! to other files: the next pass finds the catalog restored, sets the watermark back and owes a full pass. A
+//! connection that is lost in between moves no watermark.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,7 +22,8 @@ const NEAR: i64 = 10 * AT_ONCE;
 /// How many files one statement reads.
 pub const AT_ONCE: i64 = 10_000;
 
-/// So many ids of others are read on the way to the next file: that takes less than to look for it.
+/// At most so many ids of other files stand between two files of one range: reading their entries takes less time
+/// than another descent of the index.
 const GAP: i64 = 4;
 
 /// Where a spec's files have the value that is read.
@@ -68,7 +73,7 @@ pub struct LateFiles<'a> {
 }
 
 /// Files of the table by their ids, without their values.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Files {
     ids: Vec<i64>,
     specs: Vec<Option<i64>>,
@@ -112,7 +117,7 @@ async fn late_files(
 ) -> sqlx::Result<(Files, Marks, Option<i64>)> {
     let LateFiles { catalog_id, table_id, marks, .. } = *of;
     if watermark.through_snapshot >= marks.through_snapshot {
-        return Ok((Files { is_parquet: true, ..Files::default() }, marks, None));
+        return Ok((Files::new(None, None, None), marks, None));
     }
     if let Some(block) = block {
         return in_block(connection, of, watermark, block).await;

@@ -16,7 +16,8 @@ impl<'a> Enforcement<'a> {
     /// Drops what is due. Where only the table itself can be asked, a small one is read at once, and of a
     /// larger one a reading begins.
     pub(super) async fn due(&mut self, session: &mut LeasedSession<'_>) -> anyhow::Result<Reached> {
-        // What stays due after a look is met again before what is younger: so many more are read then.
+        // Rows that stay due after their look are read again, before younger ones. So each time as many more rows are
+        // read as were looked at, and those are left out; more than that are new, or there are no others.
         let mut looked: HashSet<RowKey> = HashSet::new();
         loop {
             let most = self.lookup.reach.due_at_once.saturating_add(looked.len() as i64);
