@@ -30,7 +30,7 @@ pub async fn check(
         return Ok(());
     }
     scene.trusts_clock(probe).await?;
-    let then = scene.now.minus(scene.settings.grace);
+    let then = scene.now.minus(scene.settings.renewal_grace);
     // A policy that has just changed may have its leases released in this moment.
     let is_fine = |table: &&Governed| {
         table.enforced().is_some() || table.since.is_some_and(|since| since > then)
