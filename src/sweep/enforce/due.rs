@@ -151,12 +151,20 @@ impl<'a> Enforcement<'a> {
         if rows.is_empty() || !self.is_ours(session) {
             return Ok(());
         }
-        let (table, connection) = (self.lookup.table, session.connection());
         let keep = self.lookup.judge.retention().keep;
-        let written = store::put(connection, table, &rows, keep).await?;
-        if written == 0 {
-            return Ok(());
+        match store::put(session.connection(), self.lookup.table, &rows, keep).await? {
+            0 => Ok(()),
+            _ => self.fold(session, &rows).await,
         }
+    }
+
+    /// Where specs have come to have too many rows by these, they become rows for days.
+    pub(super) async fn fold(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+        rows: &[Row],
+    ) -> sqlx::Result<()> {
+        let (table, connection) = (self.lookup.table, session.connection());
         // Of instants only those have rows of their own that cannot be told by their days.
         let can_fold =
             |row: &&Row| !row.key.is_day && !self.lookup.judge.has_instants(row.key.spec_id);

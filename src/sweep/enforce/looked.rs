@@ -93,7 +93,7 @@ impl Enforcement<'_> {
         }
         // Values that no row was asked for, as in a full pass. A day of which only some were is due again. Of
         // what was read piece by piece other pieces, before or after, may have left something as well.
-        let (mut seen, mut due_again) = (Vec::new(), Vec::new());
+        let (mut seen, mut due_again, mut new) = (Vec::new(), Vec::new(), Vec::new());
         for (key, row) in rows {
             let left = by_row.remove(&key).unwrap_or_default();
             match (sorter.is_whole, key.is_day) {
@@ -102,13 +102,16 @@ impl Enforcement<'_> {
                     due_again.push(key);
                     seen.push(row);
                 }
-                (true, false) => stay.push(self.left_row(row, &left, None)),
+                (true, false) => new.push(self.left_row(row, &left, None)),
             }
         }
         let (connection, keep) = (session.connection(), self.lookup.judge.retention().keep);
         store::put(connection, table, &seen, keep).await?;
         store::end_pauses(connection, table, &due_again).await?;
         store::set(connection, table, &stay).await?;
+        store::set(connection, table, &new).await?;
+        seen.append(&mut new);
+        self.fold(session, &seen).await?;
         if gone.is_empty() {
             return Ok(());
         }

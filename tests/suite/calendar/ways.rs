@@ -278,3 +278,26 @@ async fn a_server_without_the_lookup_index_is_told_of_once() -> Result<()> {
     );
     Ok(())
 }
+
+/// Values that have expired and stay, as under a policy that observes, have rows of their own as long as they are
+/// few; beyond that they share those of their days.
+#[tokio::test]
+async fn many_values_that_stay_share_the_rows_of_their_days() -> Result<()> {
+    let singly = [
+        "1 438912 2020-01-27T01:00 2026-12-01T12:00",
+        "1 438913 2020-01-27T02:00 2026-12-01T12:00",
+        "1 438936 2020-01-28T01:00 2026-12-01T12:00",
+    ];
+    let by_day = ["1 d18288 2020-01-27T01:00", "1 d18289 2020-01-28T01:00"];
+    for (most_rows, expected) in [(3, &singly[..]), (2, &by_day[..])] {
+        let mut scene = Scene::new(&[Field::hour("at")]).await?;
+        scene.settings.reach.most_rows = most_rows;
+        scene.database.govern_as(&scene.table, "at", "7d", Mode::Observe).await?;
+        let files = ["438912", "438913", "438936"].map(|hour| NewFile::of([hour])).to_vec();
+        scene.table.append(files).await?;
+        scene.sweep().await?;
+        assert_eq!(scene.rows().await?, expected, "{most_rows}");
+        assert_eq!(scene.live().await?.len(), 3);
+    }
+    Ok(())
+}
