@@ -156,6 +156,12 @@ fn order(one: &Waiting, other: &Waiting) -> std::cmp::Ordering {
 }
 
 impl Remembered {
+    /// Whether no further tuple that is not poisoned would be remembered one by one.
+    pub fn is_full(&self) -> bool {
+        let others = self.tuples.iter().filter(|one| one.reason != WaitReason::Poisoned);
+        others.count() >= MOST
+    }
+
     /// How many there are, beside those that are remembered one by one, of the reasons that are `wanted`.
     pub fn more_of(&self, wanted: impl Fn(WaitReason) -> bool) -> usize {
         let reason = |name: &str| serde_json::from_value::<WaitReason>(name.into()).ok();

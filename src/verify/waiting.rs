@@ -40,12 +40,13 @@ pub async fn noted(
     let counts = |waiting: &Waiting| {
         waiting.is_current(now, grace, &pauses) && waiting.has_expired(keep, now)
     };
-    // The last one is the one before those that are only counted, and is kept up as they are.
+    // The last one is the one before those that are only counted, and is kept up as they are. Where the list has
+    // room for more by now, they may have ended before it.
+    let is_full = noted.is_full();
     let last = noted.tuples.last().filter(|last| counts(last));
-    let more_from = last.map(|last| match last.reason {
-        // What is not poisoned comes after all that is, whenever it ended.
-        WaitReason::Poisoned => UtcInstant::EARLIEST,
-        _ => last.range_end,
+    let more_from = last.map(|last| match is_full {
+        true => last.range_end,
+        false => UtcInstant::EARLIEST,
     });
     if more_from.is_none() {
         noted.more.clear();

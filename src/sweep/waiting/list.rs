@@ -20,18 +20,23 @@ pub struct WaitingList {
     /// What was refused together.
     pub parts: Parts,
     pauses: Pauses,
-    /// Whether there were more than are remembered one by one.
+    /// By reason how many more there were than are remembered one by one, as far as no pass has looked at
+    /// everything since.
+    more: BTreeMap<String, usize>,
+    /// Whether the list had no room for them.
     was_full: bool,
 }
 
 impl WaitingList {
     /// What is remembered, as far as a pass at `now` can rely on it.
     pub fn of(remembered: Remembered, now: UtcInstant, pauses: Pauses) -> Self {
-        let was_full = remembered.more_of(|reason| reason != WaitReason::Poisoned) > 0;
+        let has_more = remembered.more_of(|reason| reason != WaitReason::Poisoned) > 0;
+        let was_full = has_more && remembered.is_full();
+        let more = remembered.more;
         let past = remembered.tuples.into_iter().filter(|waiting| waiting.is_past(now));
         let tuples = past.map(|waiting| (waiting.key(), waiting)).collect();
         let parts = Parts::of(remembered.parts, now);
-        WaitingList { tuples, met: HashSet::new(), parts, pauses, was_full }
+        WaitingList { tuples, met: HashSet::new(), parts, pauses, more, was_full }
     }
 
     /// From here on this pass looks at everything: it is a full one.
@@ -173,6 +178,7 @@ impl WaitingList {
 
     /// Forgets what a pass that looked at everything did not meet; the poisoned ones are returned.
     pub fn forget_unmet(&mut self) -> Vec<Waiting> {
+        self.more.clear();
         self.forget_looked(|_| true)
     }
 
@@ -186,6 +192,11 @@ impl WaitingList {
 
     /// Forgets what no pass has met since then; the poisoned ones are returned.
     pub fn forget_unseen(&mut self, since: UtcInstant) -> Vec<Waiting> {
+        // Those that it met and that are not on the list are among these; with room on it there are none.
+        let poisoned = self.poisoned();
+        if poisoned < MOST_POISONED && self.tuples.len() - poisoned < MOST {
+            self.more.clear();
+        }
         let unseen = self.tuples.values().filter(|waiting| waiting.seen_at < since);
         let unseen: Vec<_> = unseen.map(Waiting::key).collect();
         unseen.iter().filter_map(|tuple| self.went(tuple)).collect()
@@ -239,12 +250,17 @@ impl WaitingList {
     pub fn to_remember(&self) -> Remembered {
         let (mut poisoned, mut tuples): (Vec<Waiting>, Vec<Waiting>) =
             self.tuples.values().cloned().partition(|one| one.reason == WaitReason::Poisoned);
-        let mut more = BTreeMap::new();
+        let mut more = BTreeMap::<String, usize>::new();
         for (of, most) in [(&mut poisoned, MOST_POISONED), (&mut tuples, MOST)] {
             of.sort_by(order);
             for waiting in of.drain(most.min(of.len())..) {
                 *more.entry(waiting.reason.name().to_owned()).or_insert(0) += 1;
             }
+        }
+        // A pass meets only what is due: how many there are is known after one that met all.
+        for (reason, before) in &self.more {
+            let number = more.entry(reason.clone()).or_default();
+            *number = (*number).max(*before);
         }
         poisoned.append(&mut tuples);
         Remembered { tuples: poisoned, more, parts: self.parts.to_remember() }

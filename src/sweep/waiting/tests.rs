@@ -151,6 +151,37 @@ fn the_list_is_bounded_poisoned_ones_first_and_the_oldest_before_others() {
 }
 
 #[test]
+fn how_many_more_there_are_is_kept_until_a_pass_has_met_all() {
+    let now = at("2026-11-30T12:00:00Z");
+    let most = i64::try_from(MOST).expect("small");
+    let mut list = empty();
+    for day in 0..most + 3 {
+        list.keep(&expired(day), WaitReason::Busy, None, now);
+    }
+    let more = |list: &WaitingList| list.to_remember().more.get("busy").copied();
+    assert_eq!(more(&list), Some(3));
+    // A pass that meets one of them, one that is remembered, and neither of the others.
+    let mut next = WaitingList::of(stored(&list), now, PAUSES);
+    next.keep(&expired(0), WaitReason::Busy, None, now);
+    next.keep(&expired(most), WaitReason::Busy, None, now);
+    assert_eq!(more(&next), Some(3));
+    // Now that some went there is room: another one is remembered as those that were not too many are.
+    for day in 0..10 {
+        next.went(&expired(day).tuple);
+    }
+    let mut after = WaitingList::of(stored(&next), now, PAUSES);
+    after.keep(&expired(most + 1), WaitReason::Busy, None, now);
+    assert_eq!((after.next_look_of(&expired(most + 1).tuple), more(&after)), (None, Some(3)));
+    assert!(!stored(&after).is_full());
+    // A reading that ends with room has met all of them, and so has a pass that looked at everything.
+    let mut read = after.clone();
+    read.forget_unseen(now);
+    assert_eq!(more(&read), None);
+    after.forget_unmet();
+    assert_eq!(more(&after), None);
+}
+
+#[test]
 fn a_memory_that_no_pass_has_kept_up_or_can_have_written_says_nothing() {
     let noon = at("2026-11-30T12:00:00Z");
     let mut list = empty();

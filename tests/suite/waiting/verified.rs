@@ -83,6 +83,13 @@ async fn more_than_ten_thousand_are_no_violation_and_counted() -> Result<()> {
     skipping.batch.split_oversize = false;
     scene.sweep_with(&skipping, &now()).await?;
     assert_eq!(scene.waiting().await?.len(), 10_000);
+    // From the second pass on they pause: the third one meets only one of them, of which a file came late.
+    scene.sweep_with(&skipping, &now()).await?;
+    scene.table.append(vec![NewFile::of(["8000"])]).await?;
+    scene.sweep_with(&skipping, &now()).await?;
+    let looks = "select string_agg(files || ' ' || attempts || ' ' || n, ', ' order by files)
+                 from (select files, attempts, count(*) as n from tailrace.waiting group by 1, 2) as w";
+    assert_eq!(scene.database.text(looks).await?.as_deref(), Some("2 2 9999, 3 2 1"));
     age(&scene).await?;
 
     let report = verified(&scene).await?;
