@@ -4,6 +4,9 @@ use sqlx::{Execute, Executor};
 
 use super::session::Session;
 
+/// The table of which each commit writes the catalog's row.
+pub const CATALOGS: &str = "hog_catalog";
+
 /// Of the tuples, the indexes of those that have a live file whose row somebody else has locked
 /// at this moment; the rows of all the others are ours until the transaction ends. Waits for
 /// nothing.

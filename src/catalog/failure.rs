@@ -78,6 +78,16 @@ pub fn is_wait_for_table(error: &sqlx::Error) -> bool {
     })
 }
 
+/// Whether a lock that was not had ([`Failure::LockNotAvailable`]) was waited for, and was of a row of this
+/// table: the server names the table beside the row's place.
+pub fn is_wait_for_row_of(error: &sqlx::Error, table: &str) -> bool {
+    let sqlx::Error::Database(database) = error else { return false };
+    database.try_downcast_ref::<PgDatabaseError>().is_some_and(|error| {
+        let first = error.r#where().and_then(|context| context.lines().next());
+        first.is_some_and(|first| names_a_row(first) && first.contains(table))
+    })
+}
+
 /// Whether words have the place of a row in them, as in `tuple (0,12) in relation`; all else is translated.
 fn names_a_row(words: &str) -> bool {
     let places = words.split('(').skip(1).filter_map(|rest| rest.split_once(')'));

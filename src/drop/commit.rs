@@ -35,9 +35,9 @@
 use super::guard::{Authority, Refusal};
 use super::hold::{HeldLock, Times, millis};
 use super::request::{DropError, Limits};
-use crate::catalog::busy::{busy_tuples, locked_table};
+use crate::catalog::busy::{CATALOGS, busy_tuples, locked_table};
 use crate::catalog::drop_write::DropWrite;
-use crate::catalog::failure::{Failure, is_refusal, is_wait_for_table};
+use crate::catalog::failure::{Failure, is_refusal, is_wait_for_row_of, is_wait_for_table};
 use crate::catalog::guard::{Question, look};
 use crate::catalog::receipts::{self, CameOfIt};
 use crate::catalog::session::Session;
@@ -225,11 +225,14 @@ fn refused(error: sqlx::Error) -> DropError {
 
 /// Which lock was not had, asked without the commit lock.
 pub async fn whose_lock(session: &mut Session, error: &sqlx::Error) -> Refusal {
-    let table = match is_wait_for_table(error) {
-        true => locked_table(session).await.ok().flatten(),
-        false => None,
-    };
-    table.map_or(Refusal::RowsLocked, Refusal::TableLocked)
+    if is_wait_for_table(error) {
+        let table = locked_table(session).await.ok().flatten();
+        return table.map_or(Refusal::RowsLocked, Refusal::TableLocked);
+    }
+    match is_wait_for_row_of(error, CATALOGS) {
+        true => Refusal::CatalogLocked,
+        false => Refusal::RowsLocked,
+    }
 }
 
 /// Indexes of tuples, as the caller counts them.

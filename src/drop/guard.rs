@@ -74,6 +74,9 @@ pub enum Refusal {
     /// Under the commit lock this table of the catalog, or of ours, was locked by somebody else for longer
     /// than `row_lock_timeout`.
     TableLocked(String),
+    /// Under the commit lock the catalog's row of `hog_catalog`, which each commit writes, was locked by
+    /// somebody else for longer than `row_lock_timeout`.
+    CatalogLocked,
     /// Rows of the named partitions were locked by somebody else for longer than `row_lock_timeout`, or a
     /// table that is free again.
     RowsLocked,

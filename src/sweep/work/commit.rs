@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{AUTHOR, Work};
 use crate::backoff::Backoff;
+use crate::catalog::busy::CATALOGS;
 use crate::catalog::failure::{Failure, in_words, said, with_row};
 use crate::catalog::history::history;
 use crate::catalog::removals::undrained;
@@ -124,7 +125,9 @@ impl Work<'_> {
             };
             let error = match result {
                 Ok(DropOutcome::Refused(
-                    refusal @ (Refusal::LockNotHad | Refusal::TableLocked(_)),
+                    refusal @ (Refusal::LockNotHad
+                    | Refusal::TableLocked(_)
+                    | Refusal::CatalogLocked),
                 )) => {
                     not_had += 1;
                     self.back_off(not_had, times.0, &refusal).await?;
@@ -188,6 +191,7 @@ impl Work<'_> {
         let context = self.context;
         let locked_table = match refusal {
             Refusal::TableLocked(name) => Some(name.as_str()),
+            Refusal::CatalogLocked => Some(CATALOGS),
             _ => None,
         };
         let backoff =
@@ -199,6 +203,10 @@ impl Work<'_> {
             let error = match locked_table {
                 None => format!(
                     "the commit lock was not had within {wait} ms (sweep.lock_timeout), after {not_had} {tries}"
+                ),
+                Some(_) if *refusal == Refusal::CatalogLocked => format!(
+                    "somebody else has locked the catalog's row of {CATALOGS} for longer than \
+                     drop.row_lock_timeout; after {not_had} {tries}"
                 ),
                 Some(name) => format!(
                     "somebody else has locked the table {name} of the catalog, as DDL does, for longer than \

@@ -123,6 +123,7 @@ impl Work<'_> {
             // policy.
             Refusal::LockNotHad
             | Refusal::TableLocked(_)
+            | Refusal::CatalogLocked
             | Refusal::RowsLocked
             | Refusal::HasReceipt
             | Refusal::Recreated

@@ -281,6 +281,42 @@ async fn a_row_is_told_as_a_row() -> Result<()> {
     other.end().await
 }
 
+/// Each commit writes the catalog's row, so nothing can go: it is told once, and of no partition.
+#[tokio::test]
+async fn the_catalogs_row_is_told_as_a_lock_that_was_not_had() -> Result<()> {
+    let scene = Scene::new(&[0, 8, 9]).await?;
+    let held = Ddl::done(&scene.database, "SELECT FROM hog_catalog FOR NO KEY UPDATE").await?;
+    let problem = Problem::CommitQueueTimeout {
+        reason: "somebody else has locked the catalog's row of hog_catalog (drop.row_lock_timeout)"
+            .to_owned(),
+        retry_after: Duration::from_secs(1),
+    };
+    assert_eq!(dropped(&scene, &bounds()).await?, Err(problem.clone()));
+    assert_eq!(truncated(&scene, &bounds()).await?, Err(problem));
+    let env = [
+        ("TAILRACE__SWEEP__LOCK_TIMEOUT", "1m"),
+        ("TAILRACE__SWEEP__MAX_DURATION", "14s"),
+        ("TAILRACE__DROP__ROW_LOCK_TIMEOUT", "200ms"),
+    ];
+    let ended = scene.database.start(&["sweep", "--output", "json"], &env)?.end().await?;
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let report = &ended.json()?["tables"][0];
+    let error = "somebody else has locked the catalog's row of hog_catalog for longer than \
+                 drop.row_lock_timeout; after 1 try";
+    assert_eq!((&report["outcome"], &report["error"]), (&json!("lock_timeout"), &json!(error)));
+    let told: Vec<_> = ended.log.iter().filter(|line| line["event"] == "lock_not_had").collect();
+    let [told] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!((&told["locked_table"], &told["tries"]), (&json!("hog_catalog"), &json!(1)));
+    assert_eq!(ended.count("tuple_busy"), 0, "{ended:?}");
+    let waits = scene.database.rows("SELECT 1 FROM tailrace.waiting").await?;
+    assert_eq!(waits, Vec::<String>::new());
+
+    held.end().await?;
+    let next = scene.sweep().await?;
+    assert_eq!((next.outcome, next.counts().files), (Outcome::Dropped, 2));
+    Ok(())
+}
+
 /// The limit for rows and tables begins when the commit lock is there.
 #[tokio::test]
 async fn the_commit_lock_itself_is_waited_for_as_long_as_its_own_limit_says() -> Result<()> {
