@@ -16,13 +16,13 @@ use tokio_util::sync::CancellationToken;
 
 pub use signals::Hangups;
 
+use crate::claims::Timer;
 use crate::config::Config;
 use crate::events;
 use crate::health::{self, Place, Status};
 use crate::http::Server;
 use crate::http::tokens::Tokens;
 use crate::scheduler::{Pass, Schedule, Scheduler, Stopped};
-use crate::shield::Timer;
 use crate::telemetry::{self, say};
 use notify::Notifier;
 use signals::Signals;

@@ -9,6 +9,7 @@
 pub mod clocks;
 pub mod consumers;
 pub mod creators;
+pub mod debt;
 pub mod examine;
 pub mod governed;
 pub mod indexes;
@@ -28,8 +29,8 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::catalog::tables::TableIdentity;
-use crate::instant::{UtcInstant, roughly};
 use crate::policy::command::shell_word;
+use crate::rules::instant::{UtcInstant, roughly};
 
 pub use examine::{Doctor, examine};
 

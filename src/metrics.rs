@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::shield::Renewed;
+use crate::claims::Renewed;
 use crate::sweep::report::PassReport;
 
 /// The content type of [`Metrics::text`].
@@ -180,8 +180,8 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::instant::UtcInstant;
-    use crate::shield::Failed;
+    use crate::claims::Failed;
+    use crate::rules::instant::UtcInstant;
     use crate::sweep::report::CatalogFailure;
 
     /// How passes and renewals may end. (Names, units and types are pinned in `tests/suite/pins`.)

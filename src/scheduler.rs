@@ -19,11 +19,11 @@ use tokio_util::sync::CancellationToken;
 pub use tick::Schedule;
 use tick::Ticks;
 
-use crate::backoff::Backoff;
-use crate::catalog::failure::in_words;
+use crate::catalog::errors::in_words;
 use crate::config::Config;
 use crate::events;
 use crate::health::{State, Status};
+use crate::rules::backoff::Backoff;
 
 /// The longest sleep towards an instant of the calendar: the clock may be set, or the
 /// machine suspended, and a longer one would not notice.

@@ -8,12 +8,12 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::catalog::session::Session;
-use crate::catalog::shape::{TableShape, copy_specs, table_shape};
+use crate::catalog::specs::{TableShape, copy_specs, table_shape};
 use crate::catalog::tables::{LiveTable, TableIdentity};
 pub use crate::catalog::trust::{KnownSpec, NotedMark, SpecState, Trust};
 use crate::catalog::trust::{known_specs, record_trust};
 use crate::events;
-use crate::instant::UtcInstant;
+use crate::rules::instant::UtcInstant;
 use crate::sweep::plan::NOT_PARQUET;
 
 /// The specs of a table, as JSON has them.

@@ -2,7 +2,7 @@
 //!
 //! A pass notes in our history how far each drop has come ([`advance`](advance())); [`trace()`]
 //! reads it and says what holds each drop up at the moment ([`state`]). Why what is noted is true
-//! is argued in [`crate::catalog::traces`].
+//! is argued in [`crate::catalog::drop_lifecycle`].
 
 mod advance;
 mod report;
@@ -20,19 +20,20 @@ pub use report::{DropTrace, NamedBy, Naming, StuckObject, TraceReport, TracedPar
 use state::Stage;
 
 use crate::catalog::clock;
-use crate::catalog::discovery::{Counts, TupleOfSpec};
-use crate::catalog::removals::{has_path_indexes, stuck};
-use crate::catalog::restore::restored;
-use crate::catalog::session::Session;
-use crate::catalog::shape::spec_book;
-use crate::catalog::tables::Catalog;
-use crate::catalog::traces::queue::{files_left, queue};
-use crate::catalog::traces::read::{
+use crate::catalog::discovery::TupleOfSpec;
+use crate::catalog::drop_lifecycle::queue::{files_left, queue};
+use crate::catalog::drop_lifecycle::read::{
     DropRow, FloorRules, drops, floor_rules, incarnations, newest, not_gone, reading,
 };
-use crate::catalog::traces::unindexed::{ROWS, has_ended_index, left};
-use crate::instant::UtcInstant;
-use crate::window::{Judge, Retention};
+use crate::catalog::drop_lifecycle::unindexed::{ROWS, has_ended_index, left};
+use crate::catalog::live_file::Counts;
+use crate::catalog::removal_queue::{has_path_indexes, stuck};
+use crate::catalog::restore::restored;
+use crate::catalog::session::Session;
+use crate::catalog::specs::spec_book;
+use crate::catalog::tables::Catalog;
+use crate::rules::expiry::{Judge, Retention};
+use crate::rules::instant::UtcInstant;
 
 /// The most drops that are told at once.
 pub const MOST: i64 = 1_000;

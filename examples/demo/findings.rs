@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use serde_json::Value;
+use tailrace::rules::expiry::KeptReason;
+use tailrace::rules::transform::TimeTransform;
 use tailrace::sweep::report::PassReport;
-use tailrace::transform::TimeTransform;
-use tailrace::window::KeptReason;
 use tailrace_kit::lake::{Dump, Table, differences};
 
 use super::checks::Checks;

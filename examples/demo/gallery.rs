@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use tailrace::catalog::session::Session;
-use tailrace::instant::UtcInstant;
 use tailrace::policy::Policy;
-use tailrace::window::Retention;
+use tailrace::rules::expiry::Retention;
+use tailrace::rules::instant::UtcInstant;
 
 use super::partitions::Partitions;
 use super::picture::{Bar, columns, rows};

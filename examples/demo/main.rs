@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
-use tailrace::catalog::failure::in_words;
+use tailrace::catalog::errors::in_words;
 use tailrace::config::{Log, LogFormat};
 use tailrace::daemon::stop_on_signal;
 use tailrace::telemetry;

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use tailrace::catalog::discovery::Counts;
+use tailrace::catalog::live_file::Counts;
 use tailrace::catalog::session::Session;
-use tailrace::catalog::shape::spec_book;
+use tailrace::catalog::specs::spec_book;
 use tailrace::catalog::walk::{PIECE, Place, walk};
-use tailrace::instant::UtcInstant;
-use tailrace::window::{Judge, KeptReason, Retention, SpecBook, StoredTuple, Verdict};
+use tailrace::rules::expiry::{Judge, KeptReason, Retention, SpecBook, StoredTuple, Verdict};
+use tailrace::rules::instant::UtcInstant;
 
 use super::picture::{Bar, Fate};
 

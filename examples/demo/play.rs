@@ -9,13 +9,13 @@ use tailrace::catalog::session::Patience;
 use tailrace::cli;
 use tailrace::config::{Config, LoadOptions};
 use tailrace::installation::migrate;
-use tailrace::instant::UtcInstant;
 use tailrace::policy::set::{Set, Wanted, set_policy};
 use tailrace::policy::{Mode, Policy};
+use tailrace::rules::instant::UtcInstant;
+use tailrace::rules::transform::TimeTransform;
 use tailrace::sweep::plan_report::PlanReport;
 use tailrace::sweep::planning::plan_all;
 use tailrace::sweep::{Scope, Settings, run_pass};
-use tailrace::transform::TimeTransform;
 use tailrace_kit::server::{PrivateServer, ServerOptions, StopMode};
 use tokio_util::sync::CancellationToken;
 

@@ -10,8 +10,8 @@ use anyhow::Result;
 use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 
-use tailrace::instant::UtcInstant;
-use tailrace::transform::TimeTransform;
+use tailrace::rules::instant::UtcInstant;
+use tailrace::rules::transform::TimeTransform;
 use tailrace_kit::lake::{Catalog, CatalogOptions, Column, Field, Lake, NewFile, Table};
 
 /// The catalog's name.

@@ -22,7 +22,7 @@ pub async fn busy_tuples(
     run_or_prepare(connection, catalog_id, table_id, planned, false).await
 }
 
-/// Has the server parse the statement of [`busy_tuples`], as [`super::tail::prepare_write`] does.
+/// Has the server parse the statement of [`busy_tuples`], as [`super::commit_tail::prepare_write`] does.
 pub async fn prepare_busy(connection: &mut Session) -> sqlx::Result<()> {
     run_or_prepare(connection, 0, 0, &[], true).await.map(|_| ())
 }

@@ -1,6 +1,6 @@
 //! What time it is: the database's clock counts, whatever TZ or session settings say. This host's is
 //! read beside it only to find out whether the database's may be acted by
-//! ([`clock_guard`](crate::clock_guard)).
+//! ([`clock_guard`](crate::rules::clock_guard)).
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use chrono::{DateTime, SubsecRound, Utc};
 use uuid::Uuid;
 
 use super::session::Session;
-use crate::clock_guard::{HostReading, Reading};
-use crate::instant::UtcInstant;
+use crate::rules::clock_guard::{HostReading, Reading};
+use crate::rules::instant::UtcInstant;
 
 /// Clocks that differ by more than this are told of, and a database that is behind its own
 /// snapshots by more than this drops nothing.

@@ -9,8 +9,8 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::session::Session;
-use crate::clock_guard::{Acceptance, Accepted, Boot, Memory, RefusedSince};
-use crate::instant::UtcInstant;
+use crate::rules::clock_guard::{Acceptance, Accepted, Boot, Memory, RefusedSince};
+use crate::rules::instant::UtcInstant;
 
 /// A stretch of passes between which no clock was refused or set back. What was noted in an older one
 /// is dated by a clock that turned out to be wrong, or may have been.

@@ -57,7 +57,7 @@ impl Database {
     ///
     /// # Errors
     /// [`SharedSession`](super::pooler::SharedSession), or as the driver reports them
-    /// ([`sqlx::Error`]; see [`super::failure::Failure`]).
+    /// ([`sqlx::Error`]; see [`super::errors::Failure`]).
     pub async fn unchecked(&self, access: Access) -> anyhow::Result<Session> {
         Ok(self.open(access, "").await?.0)
     }

@@ -7,8 +7,8 @@ use uuid::Uuid;
 use super::discovery::TupleOfSpec;
 use super::restore::Outset;
 use super::vectors::PlannedVector;
-use crate::instant::UtcInstant;
-use crate::window::evidence::BoundUnits;
+use crate::rules::expiry::evidence::BoundUnits;
+use crate::rules::instant::UtcInstant;
 
 /// A drop from its planning to the UPDATE: what is to end, and what the snapshot says of itself.
 #[derive(Debug, Clone)]

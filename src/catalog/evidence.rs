@@ -2,7 +2,7 @@
 //! order, and what their column statistics say.
 
 use super::session::Session;
-use crate::window::evidence::{Bound, FileEvidence};
+use crate::rules::expiry::evidence::{Bound, FileEvidence};
 
 /// How many files one statement looks up.
 pub const PIECE: usize = 8_000;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::session::Session;
-use crate::instant::UtcInstant;
+use crate::rules::instant::UtcInstant;
 
 /// So many rows are purged by one statement, and so many statements are sent by one pass.
 const BATCH: i64 = 5_000;

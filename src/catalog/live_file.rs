@@ -1,8 +1,33 @@
 //! A live file of a table, with all that decides about it.
 
-use crate::window::StoredTuple;
+use crate::rules::expiry::StoredTuple;
+use serde::Serialize;
 
-use super::discovery::Counts;
+/// How many files, live vectors, rows and bytes a tuple or a drop has. `records` and `bytes`
+/// are those of the data files as written: rows that a vector hides are counted too.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, serde::Deserialize, utoipa::ToSchema,
+)]
+pub struct Counts {
+    /// Data files.
+    pub files: i64,
+    /// Live deletion vectors on them.
+    pub delete_files: i64,
+    /// Rows written.
+    pub records: i64,
+    /// Bytes of the data files.
+    pub bytes: i64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        // A writer may claim any number of rows and bytes.
+        self.files = self.files.saturating_add(other.files);
+        self.delete_files = self.delete_files.saturating_add(other.delete_files);
+        self.records = self.records.saturating_add(other.records);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
 
 /// A live data file.
 #[derive(Debug, Clone, PartialEq, Eq)]

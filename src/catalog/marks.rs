@@ -14,8 +14,8 @@ use super::clock_memory::Epoch;
 use super::evidence::may_read;
 use super::session::Session;
 use super::tables::TableIdentity;
-use crate::instant::UtcInstant;
-use crate::window::evidence::first_late_snapshot;
+use crate::rules::expiry::evidence::first_late_snapshot;
+use crate::rules::instant::UtcInstant;
 
 /// Where a look comes later than this after a mark was due (an upgrade, a long pause), snapshots are
 /// asked as well.

@@ -21,7 +21,6 @@ use sqlx::postgres::{PgConnectOptions, PgRow};
 use sqlx::{AssertSqlSafe, ConnectOptions, Row};
 use uuid::Uuid;
 
-use super::connect::close;
 use super::keepalive::keep_alive;
 use super::session::{Patience, Session};
 
@@ -43,7 +42,7 @@ static OPENED_TWICE: AtomicBool = AtomicBool::new(false);
 /// [`SharedSession`], or as the driver reports them.
 pub async fn open(options: &PgConnectOptions, patience: Patience) -> anyhow::Result<Session> {
     if !OPENED_TWICE.load(Ordering::Relaxed) {
-        close(tagged(options, patience).await?).await;
+        tagged(options, patience).await?.close().await;
         OPENED_TWICE.store(true, Ordering::Relaxed);
     }
     tagged(options, patience).await
@@ -63,7 +62,7 @@ async fn tagged(options: &PgConnectOptions, patience: Patience) -> anyhow::Resul
     let found: Option<String> = row.try_get(0)?;
     // Empty where it was reset.
     if found.is_some_and(|tag| !tag.is_empty()) {
-        close(session).await;
+        session.close().await;
         return Err(SharedSession.into());
     }
     *session.tag() = Some(tag);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::receipts;
 use super::session::Session;
-use crate::instant::UtcInstant;
+use crate::rules::instant::UtcInstant;
 
 /// Receipts are purged in batches of this many rows, and at most so many batches a pass.
 const BATCH: i64 = 1_000;

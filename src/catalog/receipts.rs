@@ -4,9 +4,10 @@ use sqlx::types::Json;
 use sqlx::{AssertSqlSafe, Execute, Executor};
 use uuid::Uuid;
 
-use super::discovery::{Counts, TupleOfSpec};
-use super::history::PartitionRow;
+use super::discovery::TupleOfSpec;
+use super::drop_history::PartitionRow;
 use super::inventory::owners::server_has_table;
+use super::live_file::Counts;
 use super::restore::{compared_after, restored, undone};
 use super::session::Session;
 
@@ -139,7 +140,7 @@ pub async fn write(
     write_or_prepare(connection, new, came_of_it, false).await
 }
 
-/// Has the server parse the statement of [`write()`], as [`super::tail::prepare_write`] does.
+/// Has the server parse the statement of [`write()`], as [`super::commit_tail::prepare_write`] does.
 pub async fn prepare_write(connection: &mut Session) -> sqlx::Result<()> {
     let nothing = NewReceipt {
         idempotency_key: Uuid::nil(),

@@ -37,7 +37,7 @@ use uuid::Uuid;
 
 use super::session::Session;
 use super::tables::Marks;
-use crate::instant::UtcInstant;
+use crate::rules::instant::UtcInstant;
 
 /// How many heads of a catalog are kept, and how many of its newest drops are looked at beside.
 pub const FACTS: i64 = 1_000;

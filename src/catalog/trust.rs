@@ -1,10 +1,10 @@
 //! The partition specs of a table one by one, and who vouched for the values of their files.
 
 use super::session::Session;
-use super::shape::FieldRow;
+use super::specs::FieldRow;
 use super::tables::TableIdentity;
-use crate::instant::UtcInstant;
-use crate::window::SpecField;
+use crate::rules::expiry::SpecField;
+use crate::rules::instant::UtcInstant;
 
 /// One definition of a spec, as the catalog or our copies know it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::session::Session;
-use crate::instant::UtcInstant;
+use crate::rules::instant::UtcInstant;
 
 /// A table of which something falls due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use super::text::{bytes, columns, count};
 use super::{DONE, Output, database, out};
-use crate::catalog::sample::Sampled;
+use crate::catalog::compaction_sample::Sampled;
 use crate::config::Config;
-use crate::debt::{CatalogDebt, DebtReport, Rules, debt};
+use crate::doctor::debt::{CatalogDebt, DebtReport, Rules, debt};
 use crate::telemetry::line;
 
 #[derive(Debug, clap::Args)]
@@ -42,7 +42,7 @@ fn catalog_text(catalog: &CatalogDebt) -> String {
         return format!("\n{}: the server has published no sample\n", line(&catalog.catalog));
     };
     let when = catalog.sampled_at.map_or("at an unknown time".to_owned(), |at| {
-        format!("at {}", crate::instant::UtcInstant::from(at))
+        format!("at {}", crate::rules::instant::UtcInstant::from(at))
     });
     let name = line(&catalog.catalog);
     let mut text = format!("\n{name}: generation {generation}, sampled {when}\n");

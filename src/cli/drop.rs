@@ -21,7 +21,7 @@ use super::{DONE, FAILED, Output, TableName, USAGE, database, note, out, policy,
 use crate::catalog::connect::close;
 use crate::catalog::receipts::{self, RequestedTuple};
 use crate::catalog::session::Session;
-use crate::catalog::shape::TableShape;
+use crate::catalog::specs::TableShape;
 use crate::config::Config;
 use crate::explicit::call::{DropAnswer, DropBody, TableRef};
 use crate::explicit::{Bounds, drop_partitions};

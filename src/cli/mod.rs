@@ -29,13 +29,13 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::catalog::connect::Database;
-use crate::catalog::failure::in_words;
+use crate::catalog::errors::in_words;
 use crate::catalog::session::Patience;
 use crate::config::{Config, LoadOptions};
 use crate::daemon::Hangups;
 use crate::installation::Unfit;
 use crate::policy::field::FieldError;
-use crate::policy::keep::KeepError;
+use crate::rules::keep::KeepError;
 use crate::sweep::Scope;
 use crate::telemetry::{self, line, say};
 

@@ -3,17 +3,17 @@
 use super::progress::spinner;
 use super::text::{bytes, columns, counted};
 use super::{DONE, Output, SOME_TABLES_FAILED, ScopeArgs, database, out};
-use crate::catalog::failure::one_line;
+use crate::catalog::errors::one_line;
 use crate::config::Config;
-use crate::instant::UtcInstant;
 use crate::policy::Mode;
+use crate::rules::expiry::shortened;
+use crate::rules::instant::UtcInstant;
 use crate::sweep::Settings;
 use crate::sweep::plan::Health;
 use crate::sweep::plan_report::{KeptReport, PlanReport, TablePlanReport, WaitingReport};
 use crate::sweep::planning::{ClockRefused, plan_all};
 use crate::sweep::report::PartitionReport;
 use crate::telemetry::line;
-use crate::window::shortened;
 
 #[derive(Debug, clap::Args)]
 pub struct PlanArgs {

@@ -11,16 +11,16 @@ use super::{DONE, FAILED, Output, TableName, database, note, out, table_name};
 use crate::catalog::clock;
 use crate::catalog::connect::close;
 use crate::catalog::deadline::within;
-use crate::catalog::failure::in_words;
+use crate::catalog::errors::in_words;
 use crate::catalog::session::Session;
 use crate::catalog::tables::{LiveTable, catalogs, find_table, live_tables};
+use crate::claims::{self, policy_changed};
 use crate::config::Config;
 use crate::events;
 use crate::policy::command::shell_word;
 use crate::policy::listing::{ListedPolicy, listed};
 use crate::policy::set::{Set, Wanted, set_policy};
 use crate::policy::{Mode, Source, store, tombstones};
-use crate::shield::{self, policy_changed};
 use crate::sweep::Settings;
 use crate::sweep::plan::plan_table;
 use crate::sweep::plan_report::TablePlanReport;
@@ -112,7 +112,7 @@ pub async fn run(config: &Config, command: &PolicyCommand) -> anyhow::Result<u8>
         PolicyCommand::Set(_) | PolicyCommand::Unset(_) => database.session().await?,
     };
     let settings = Settings::from_config(config);
-    let shield = shield::Settings::from_config(config);
+    let shield = claims::Settings::from_config(config);
     let result = match command {
         PolicyCommand::Set(args) => set(&mut connection, args, &settings, &shield).await,
         PolicyCommand::Get(args) => get(&mut connection, args).await,
@@ -127,7 +127,7 @@ async fn set(
     connection: &mut Session,
     args: &SetArgs,
     settings: &Settings,
-    shield: &shield::Settings,
+    shield: &claims::Settings,
 ) -> anyhow::Result<u8> {
     let user = session_user();
     let wanted = Wanted {
@@ -231,7 +231,7 @@ async fn unset(
     connection: &mut Session,
     args: &UnsetArgs,
     settings: &Settings,
-    shield: &shield::Settings,
+    shield: &claims::Settings,
 ) -> anyhow::Result<u8> {
     let table = match find(connection, &args.table).await {
         Ok(table) => table,

@@ -15,8 +15,9 @@ use tokio_util::sync::CancellationToken;
 use super::{DONE, database};
 use crate::catalog::clock;
 use crate::catalog::connect::{Database, close};
-use crate::catalog::failure::{in_words, is_away};
+use crate::catalog::errors::{in_words, is_away};
 use crate::catalog::wakes::first_due;
+use crate::claims::{self, Timer};
 use crate::config::{Bind, Config};
 use crate::daemon::{Hangups, Reload};
 use crate::events;
@@ -25,11 +26,10 @@ use crate::http::{Context, Server};
 use crate::installation::migrate;
 use crate::metrics::Metrics;
 use crate::scheduler::{PassEnd, PassKind};
-use crate::shield::{self, Timer};
+use crate::sweep::pass_lock::Turn;
 use crate::sweep::report::{CatalogFailure, PassReport};
 use crate::sweep::wakes::{Ended, Moment, Rules, Wakes};
 use crate::sweep::{Kind, LostOnTheWay, Pacing, Scope, Settings, run_paced_pass};
-use crate::turn::Turn;
 
 pub async fn run(config: Config, tokens: Option<Tokens>, hangups: Hangups) -> anyhow::Result<u8> {
     // Only at the start: a server that is refused later, as one that was upgraded, fails pass after pass
@@ -214,10 +214,10 @@ impl Runner {
 
     /// Renews the shield, and tells if that failed.
     async fn renew_shield(&self) {
-        let settings = shield::Settings::from_config(&self.config);
+        let settings = claims::Settings::from_config(&self.config);
         let renewed = async {
             let database = self.prepared_database().await?;
-            shield::renew(&database, &settings, None).await
+            claims::renew(&database, &settings, None).await
         };
         match renewed.await {
             Ok(renewed) => self.metrics.shield_renewed(&renewed),

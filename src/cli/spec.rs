@@ -7,7 +7,7 @@ use super::progress::spinner;
 use super::text::columns;
 use super::{DONE, FAILED, Output, TableName, USAGE, database, note, out, table_name};
 use crate::catalog::connect::close;
-use crate::catalog::failure::in_words;
+use crate::catalog::errors::in_words;
 use crate::catalog::session::Session;
 use crate::catalog::tables::{LiveTable, find_table};
 use crate::config::Config;

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::progress::spinner;
 use super::text::{bytes, counted};
 use super::{DONE, FAILED, Output, SOME_TABLES_FAILED, ScopeArgs, database, out};
-use crate::catalog::failure::one_line;
+use crate::catalog::errors::one_line;
 use crate::catalog::tables::TableIdentity;
 use crate::config::Config;
 use crate::sweep::report::{PassReport, TableReport};

@@ -8,11 +8,11 @@ use crate::catalog::connect::close;
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, catalogs};
 use crate::config::Config;
-use crate::instant::UtcInstant;
+use crate::rules::expiry::shortened;
+use crate::rules::instant::UtcInstant;
 use crate::telemetry;
 use crate::trace::state::{Hold, Stage};
 use crate::trace::{Asked, DropTrace, MOST, NamedBy, Naming, StuckObject, TraceReport, trace};
-use crate::window::shortened;
 
 /// How many drops of a catalog are shown where not all are asked for.
 const SHOWN: i64 = 30;

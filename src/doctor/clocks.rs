@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Finding, Level, roughly};
 use crate::catalog::clock::{Behind, CLOCK_TOLERANCE};
 use crate::catalog::clock_memory::ByHand;
-use crate::clock_guard::{Reading, Refusal};
+use crate::rules::clock_guard::{Reading, Refusal};
 use crate::sweep::clocks::Outlook;
 
 const CHECK: &str = "clocks";

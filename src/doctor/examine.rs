@@ -13,19 +13,19 @@ use crate::catalog::checks::drops::noted_undone;
 use crate::catalog::checks::replaced::{left_policies, newest};
 use crate::catalog::clock;
 use crate::catalog::connect::{Access, Database, close};
-use crate::catalog::failure::{Failure, in_words, is_away};
+use crate::catalog::errors::{Failure, in_words, is_away};
 use crate::catalog::inventory::consumers::slowest;
 use crate::catalog::inventory::creators::creators as creators_of;
 use crate::catalog::inventory::{objects, owners, privileges, upkeep};
-use crate::catalog::removals::Stuck;
+use crate::catalog::removal_queue::Stuck;
 use crate::catalog::restore::restored;
 use crate::catalog::server::{Misfit, server_tables};
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, LiveTable, catalogs, live_tables};
-use crate::catalog::{removals, sample};
-use crate::clock_guard;
+use crate::catalog::{compaction_sample, removal_queue};
 use crate::installation::{self, Unfit};
-use crate::instant::UtcInstant;
+use crate::rules::clock_guard;
+use crate::rules::instant::UtcInstant;
 use crate::sweep::Settings;
 use crate::sweep::clocks::{outlook, read_clock};
 
@@ -213,7 +213,7 @@ impl Examination<'_> {
                 self.findings.extend(retention::of_floor(name, &kept, slowest.as_ref()));
             }
         }
-        let undrained = removals::undrained(connection, catalog_id, queue::COUNTED_TO).await;
+        let undrained = removal_queue::undrained(connection, catalog_id, queue::COUNTED_TO).await;
         if let Some(undrained) = self.looked("removal_queue", Some(catalog), undrained)? {
             let drained = upkeep::drained_of_late(connection, catalog_id).await;
             if let Some(drained) = self.looked("removal_queue", Some(catalog), drained)? {
@@ -236,9 +236,9 @@ impl Examination<'_> {
         connection: &mut Session,
         catalog: &Catalog,
     ) -> anyhow::Result<(Vec<Stuck>, bool)> {
-        let by_path = removals::has_path_indexes(connection).await;
+        let by_path = removal_queue::has_path_indexes(connection).await;
         let by_path = self.looked("removal_queue", Some(catalog), by_path)?.unwrap_or_default();
-        let stuck = removals::stuck(connection, catalog.catalog_id, by_path).await;
+        let stuck = removal_queue::stuck(connection, catalog.catalog_id, by_path).await;
         let stuck = self.looked("removal_queue", Some(catalog), stuck)?;
         Ok((stuck.unwrap_or_default(), by_path))
     }
@@ -282,7 +282,7 @@ impl Examination<'_> {
         let published = match tables {
             [] => None,
             _ => {
-                let published = sample::published(connection, catalog.catalog_id).await;
+                let published = compaction_sample::published(connection, catalog.catalog_id).await;
                 self.looked("ungoverned", Some(catalog), published)?.flatten()
             }
         };

@@ -2,20 +2,21 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::catalog::failure::Failure;
+use crate::catalog::errors::Failure;
 use crate::catalog::inventory::consumers;
 use crate::catalog::session::Session;
-use crate::catalog::shape::{spec_book, table_shape};
+use crate::catalog::specs::{spec_book, table_shape};
 use crate::catalog::tables::LiveTable;
 use crate::catalog::trust::{KnownSpec, known_specs};
-use crate::instant::UtcInstant;
+use crate::policy::effective;
 use crate::policy::since::in_force_since;
 use crate::policy::{Mode, Policy};
+use crate::rules::expiry::{Judge, Retention};
+use crate::rules::instant::UtcInstant;
 use crate::specs::in_words;
+use crate::sweep::Settings;
 use crate::sweep::plan::dates_nothing;
 use crate::sweep::waiting::{Remembered, store};
-use crate::sweep::{Settings, effective};
-use crate::window::{Judge, Retention};
 
 /// More consumers of a table than this are not listed.
 const CONSUMERS: i64 = 100;

@@ -1,10 +1,12 @@
 //! A role of its own for tailrace, as statements that take nothing from anybody: what is said of a
 //! role that may more than tailrace needs and that somebody else may need as it is.
 
-use super::rights::CHECK;
 use super::{Finding, Level};
 use crate::catalog::inventory::privileges::Privileges;
 use crate::installation::rights::{Object, Whose, as_identifier, needed};
+
+/// The family of these findings, and of those of the rights that are missing.
+pub(super) const CHECK: &str = "rights";
 
 /// What a role may more than tailrace needs, and why that matters.
 pub struct TooMuch {

@@ -2,8 +2,8 @@
 
 use super::{Finding, Level, listed, roughly};
 use crate::catalog::inventory::upkeep::{Churn, Drained};
-use crate::catalog::removals::{self, Namer, Stuck};
-use crate::instant::UtcInstant;
+use crate::catalog::removal_queue::{self, Namer, Stuck};
+use crate::rules::instant::UtcInstant;
 
 const CHECK: &str = "removal_queue";
 const SNAPSHOTS: &str = "snapshots";
@@ -72,7 +72,9 @@ pub fn of_stuck(catalog: &str, stuck: &[Stuck], by_path: bool) -> Option<Finding
     let objects = match number {
         0 => return None,
         1 => "1 queued object was".to_owned(),
-        _ if number as i64 >= removals::TOLD => format!("{number} queued objects or more were"),
+        _ if number as i64 >= removal_queue::TOLD => {
+            format!("{number} queued objects or more were")
+        }
         _ => format!("{number} queued objects were"),
     };
     let told: Vec<String> = stuck.iter().map(|stuck| in_words(stuck, by_path)).collect();

@@ -1,11 +1,10 @@
 //! Whether the database role has the rights that it needs, and no more.
 
+use super::own_role::CHECK;
 use super::own_role::{self, TooMuch};
 use super::{Finding, Level, listed};
 use crate::catalog::inventory::privileges::{Held, Privileges};
 use crate::installation::rights::{Object, Purpose, Right, Whose, as_identifier, needed};
-
-pub(super) const CHECK: &str = "rights";
 
 /// What is missing, with the GRANT for each, and what is too much, with a REVOKE where that harms
 /// nobody.

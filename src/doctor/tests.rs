@@ -6,8 +6,8 @@ use super::queue::{of_queue, of_snapshots as of_churn};
 use super::{Level, indexes, listed, roughly};
 use crate::catalog::clock::Behind;
 use crate::catalog::inventory::upkeep::{Churn, Drained};
-use crate::clock_guard::Reading;
-use crate::instant::UtcInstant;
+use crate::rules::clock_guard::Reading;
+use crate::rules::instant::UtcInstant;
 use tailrace_kit::lake::SCHEMA;
 
 #[test]

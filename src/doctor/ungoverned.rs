@@ -6,14 +6,14 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::{Finding, Level, at, shell_word};
-use crate::catalog::sample::{Generation, tuples};
+use crate::catalog::compaction_sample::{Generation, tuples};
 use crate::catalog::session::Session;
-use crate::catalog::shape::{spec_book, table_shape};
+use crate::catalog::specs::{spec_book, table_shape};
 use crate::catalog::tables::{LiveTable, TableIdentity};
 use crate::catalog::walk::live_since;
-use crate::debt;
-use crate::instant::UtcInstant;
-use crate::window::{Judge, Retention, SpecBook, Verdict};
+use crate::doctor::debt;
+use crate::rules::expiry::{Judge, Retention, SpecBook, Verdict};
+use crate::rules::instant::UtcInstant;
 
 const CHECK: &str = "ungoverned";
 

@@ -2,7 +2,7 @@
 
 use super::governed::Governed;
 use super::{Finding, Level, NAMES_SHOWN};
-use crate::instant::UtcInstant;
+use crate::rules::instant::UtcInstant;
 use crate::sweep::waiting::{WaitReason, Waiting};
 
 const CHECK: &str = "waiting";

@@ -36,13 +36,13 @@ use super::guard::{Authority, Refusal};
 use super::hold::{HeldLock, Times, millis};
 use super::request::{DropError, Limits};
 use crate::catalog::busy::{CATALOGS, busy_tuples, locked_table};
+use crate::catalog::commit_guards::{Question, look};
+use crate::catalog::commit_tail::{Written, write_drop};
 use crate::catalog::drop_write::DropWrite;
-use crate::catalog::failure::{Failure, is_refusal, is_wait_for_row_of, is_wait_for_table};
-use crate::catalog::guard::{Question, look};
+use crate::catalog::errors::{Failure, is_refusal, is_wait_for_row_of, is_wait_for_table};
 use crate::catalog::receipts::{self, CameOfIt};
 use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
-use crate::catalog::tail::{Written, write_drop};
 
 /// What came of one try.
 #[derive(Debug)]

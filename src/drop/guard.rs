@@ -4,7 +4,7 @@
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::catalog::guard::UnderLock;
+use crate::catalog::commit_guards::UnderLock;
 use crate::catalog::receipts::NewReceipt;
 use crate::catalog::tables::TableIdentity;
 use crate::policy::{Policy, Source};

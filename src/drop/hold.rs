@@ -9,7 +9,7 @@ use sqlx::AssertSqlSafe;
 
 use super::request::Limits;
 use crate::catalog::commit_lock::{HoldBounds, acquire};
-use crate::catalog::failure::Failure;
+use crate::catalog::errors::Failure;
 use crate::catalog::session::{Session, Transaction};
 
 /// What holds have cost so far.

@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use super::prewarm::warm;
 use super::request::{DropRequest, Late, LateRule};
-use super::warm::warm;
 use crate::catalog::busy::prepare_busy;
+use crate::catalog::commit_guards::prepare_look;
+use crate::catalog::commit_tail::prepare_write;
 use crate::catalog::drop_write::DropWrite;
 use crate::catalog::evidence::{PIECE, evidence_of};
-use crate::catalog::files::files_of;
-use crate::catalog::guard::prepare_look;
+use crate::catalog::partition_values::files_of;
 use crate::catalog::restore::outset;
 use crate::catalog::session::Session;
-use crate::catalog::tail::prepare_write;
 use crate::catalog::vectors::live_vectors;
 
 /// Puts the files that were found after the outset was read into a drop, with their vectors, and has the

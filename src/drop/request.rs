@@ -5,10 +5,11 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::guard::{PolicyGuard, Refusal};
-use crate::catalog::discovery::{Counts, TupleOfSpec};
+use crate::catalog::discovery::TupleOfSpec;
 use crate::catalog::drop_write::LateBound;
+use crate::catalog::live_file::Counts;
 use crate::catalog::tables::TableIdentity;
-use crate::window::evidence::EvidenceRule;
+use crate::rules::expiry::evidence::EvidenceRule;
 
 /// What bounds a drop. The server enforces each bound for a statement or a wait, and from Postgres 17 on
 /// `max_hold` for the whole hold, so that a stopped or unplugged client cannot stretch it; before that a
@@ -121,7 +122,7 @@ pub enum DropError {
     #[error("{HOLD_EXCEEDED}")]
     HoldExceeded,
     /// The connection broke at COMMIT: the drop is whole or absent, and our history knows
-    /// which ([`crate::catalog::history::history`] by this id).
+    /// which ([`crate::catalog::drop_history::history`] by this id).
     #[error("the answer to COMMIT was lost ({error})")]
     AnswerLost {
         /// Finds the history row, if there is one.

@@ -7,9 +7,10 @@ use super::guard::{Authority, Refusal};
 use super::hold::Times;
 use super::plan::of_request;
 use super::request::{Attempt, DropError, DropOutcome, DropRequest, Limits, Receipt};
-use crate::catalog::discovery::{Counts, TupleOfSpec};
-use crate::catalog::failure::Failure;
-use crate::catalog::history::{HistoryRow, history};
+use crate::catalog::discovery::TupleOfSpec;
+use crate::catalog::drop_history::{HistoryRow, history};
+use crate::catalog::errors::Failure;
+use crate::catalog::live_file::Counts;
 use crate::catalog::session::Session;
 
 /// How often a drop that met a locked row looks which tuples are busy and goes on without them.

@@ -35,7 +35,7 @@ pub struct PartitionItem {
 #[serde(deny_unknown_fields)]
 pub struct DropBody {
     /// What to drop: 1 to 10,000 tuples, each once.
-    #[serde(deserialize_with = "crate::object::each")]
+    #[serde(deserialize_with = "crate::rules::object::each")]
     pub partitions: Vec<PartitionItem>,
     /// Names this request: a retry with the same key gets the first answer again.
     pub idempotency_key: Uuid,

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::call::PartitionItem;
 use super::problem::Problem;
 use crate::catalog::discovery::TupleOfSpec;
-use crate::transform::{Undatable, canonical_integer};
-use crate::window::{SpecBook, SpecField, StoredTuple};
+use crate::rules::expiry::{SpecBook, SpecField, StoredTuple};
+use crate::rules::transform::{Undatable, canonical_integer};
 
 /// A tuple that an item names.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::catalog::changes::{Key, Section};
+use crate::catalog::changefeed::{Key, Section};
 use crate::explicit::problem::Problem;
 
 /// What a cursor carries: the window, so that all pages are of the same one, and the place of the

@@ -63,8 +63,8 @@ pub mod query;
 pub mod stream;
 pub mod walk;
 
-use crate::catalog::changes::{self, Edges, Section};
-use crate::catalog::failure::Failure;
+use crate::catalog::changefeed::{self, Edges, Section};
+use crate::catalog::errors::Failure;
 use crate::catalog::session::Session;
 use crate::catalog::tables::{TableIdentity, find_table};
 use crate::events;
@@ -125,7 +125,7 @@ pub async fn open(
         return Err(Problem::TableRecreated { table: name(&table) });
     }
     let names = names(&table);
-    let mut state = changes::begin(connection).await.map_err(|error| failed(&names, &error))?;
+    let mut state = changefeed::begin(connection).await.map_err(|error| failed(&names, &error))?;
     let edges = edges(&mut state, &table).await?;
     let to = asked.to_snapshot.unwrap_or(edges.head);
     check_window(asked.from_snapshot, to, edges)?;
@@ -172,7 +172,7 @@ async fn check_told_without_ends(
     from: i64,
     to: i64,
 ) -> Result<(), Problem> {
-    let found = match changes::first_fence(&mut *state, table, from, to).await {
+    let found = match changefeed::first_fence(&mut *state, table, from, to).await {
         Ok(None) => first_drop(state, table, from, to).await,
         fence => fence,
     };
@@ -195,7 +195,8 @@ async fn first_drop(
     let mut after = from;
     loop {
         let snapshots =
-            changes::outline(&mut *state, Section::EndedFiles, table, after, to, OUTLINE).await?;
+            changefeed::outline(&mut *state, Section::EndedFiles, table, after, to, OUTLINE)
+                .await?;
         if let Some((snapshot, _)) = snapshots.iter().find(|(_, files)| *files > 0) {
             return Ok(Some(*snapshot));
         }
@@ -207,7 +208,7 @@ async fn first_drop(
 }
 
 async fn edges(state: &mut Session, table: &TableIdentity) -> Result<Edges, Problem> {
-    changes::edges(state, table.catalog_id, table.table_id, table.table_uuid)
+    changefeed::edges(state, table.catalog_id, table.table_id, table.table_uuid)
         .await
         .map_err(|error| failed(&names(table), &error))?
         .ok_or_else(|| Problem::TableDropped { table: name(table) })

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::Changes;
 use super::cursor::Cursor;
 use super::walk::{CHUNK, Chunk};
-use crate::catalog::changes::{DataFile, DeleteFile};
+use crate::catalog::changefeed::{DataFile, DeleteFile};
 use crate::catalog::session::Session;
 use crate::explicit::problem::Problem;
 

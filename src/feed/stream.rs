@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Changes;
 use super::walk::{CHUNK, Chunk, Walk};
-use crate::catalog::changes::Section;
+use crate::catalog::changefeed::Section;
 use crate::catalog::session::Session;
 use crate::events;
 use crate::explicit::problem::Problem;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{OUTLINE, below_floor, edges, failed, names};
-use crate::catalog::changes::{self, DataFile, DeleteFile, Key, Section};
+use crate::catalog::changefeed::{self, DataFile, DeleteFile, Key, Section};
 use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
 use crate::events;
@@ -107,7 +107,7 @@ impl Walk {
         connection: &mut Session,
         most: usize,
     ) -> Result<Option<Chunk>, Problem> {
-        let mut state = changes::begin(connection).await.map_err(|error| self.failed(&error))?;
+        let mut state = changefeed::begin(connection).await.map_err(|error| self.failed(&error))?;
         let floor = edges(&mut state, &self.table).await?.floor;
         if self.from < floor {
             return Err(below_floor(self.from, floor));
@@ -136,7 +136,7 @@ impl Walk {
             if !self.open.is_empty() {
                 let limit = BLOCK as i64;
                 let keys =
-                    changes::keys(&mut *state, section, table, &self.open, self.fetched, limit);
+                    changefeed::keys(&mut *state, section, table, &self.open, self.fetched, limit);
                 self.keys = keys.await?.into();
                 if self.keys.len() < BLOCK {
                     self.open.clear();
@@ -151,7 +151,7 @@ impl Walk {
                     return Ok(false);
                 }
                 let (after, to) = (self.outlined, self.to);
-                let found = changes::outline(&mut *state, section, table, after, to, OUTLINE);
+                let found = changefeed::outline(&mut *state, section, table, after, to, OUTLINE);
                 let found = found.await?;
                 let last = found.last().filter(|_| found.len() as i64 == OUTLINE);
                 self.outlined = last.map_or(to, |(snapshot, _)| *snapshot);
@@ -177,16 +177,16 @@ impl Walk {
         let catalog = self.table.catalog_id;
         Ok(match self.section {
             Section::Files => {
-                let mut files = changes::data_files(state, catalog, ids).await?;
+                let mut files = changefeed::data_files(state, catalog, ids).await?;
                 // When a file ended is told where that is asked for, and for no other reason.
                 files.iter_mut().for_each(|file| file.end_snapshot = None);
                 Chunk::Files(files)
             }
             Section::DeleteFiles => {
-                Chunk::DeleteFiles(changes::delete_files(state, catalog, ids).await?)
+                Chunk::DeleteFiles(changefeed::delete_files(state, catalog, ids).await?)
             }
             Section::EndedFiles => {
-                Chunk::EndedFiles(changes::data_files(state, catalog, ids).await?)
+                Chunk::EndedFiles(changefeed::data_files(state, catalog, ids).await?)
             }
         })
     }

@@ -9,10 +9,10 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, StreamExt};
 
-use super::drops::TablePath;
+use super::extract::TablePath;
 use super::extract::{Named, Params};
+use super::failure::ErrorBody;
 use super::failure::Failure;
-use super::routes::ErrorBody;
 use super::sessions::Use;
 use super::state::State;
 use crate::explicit::problem::Problem;

@@ -8,33 +8,15 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
+use super::extract::TablePath;
 use super::extract::{BodyOrNone, JsonBody, Named, NoParams, Params};
+use super::failure::ErrorBody;
 use super::failure::Failure;
-use super::routes::ErrorBody;
 use super::sessions::Use;
 use super::state::State;
 use super::tokens::Caller;
-use crate::explicit::call::{DropAnswer, DropBody, TableRef, TruncateAnswer, TruncateBody};
+use crate::explicit::call::{DropAnswer, DropBody, TruncateAnswer, TruncateBody};
 use crate::explicit::{drop_partitions, truncate};
-
-/// The names in a table's path.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Path)]
-pub struct TablePath {
-    /// The catalog's name.
-    pub catalog: String,
-    /// The namespace's name.
-    pub namespace: String,
-    /// The table's name.
-    pub table: String,
-}
-
-impl TablePath {
-    /// The table that is named.
-    pub fn table(self) -> TableRef {
-        TableRef { catalog: self.catalog, namespace: self.namespace, table: self.table }
-    }
-}
 
 /// The parameters of a truncate.
 #[derive(Debug, Deserialize, IntoParams)]

@@ -7,10 +7,10 @@ use axum::extract::State as From;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::drops::TablePath;
+use super::extract::TablePath;
 use super::extract::{Named, Params};
+use super::failure::ErrorBody;
 use super::failure::Failure;
-use super::routes::ErrorBody;
 use super::sessions::Use;
 use super::state::State;
 use crate::catalog::session::Session;

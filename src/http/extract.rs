@@ -15,8 +15,38 @@ use super::connections::Connection;
 use super::failure::Failure;
 use super::state::State;
 use super::tokens::Caller;
+use crate::explicit::call::TableRef;
 use crate::explicit::problem::Problem;
-use crate::object::Object;
+use crate::rules::object::Object;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+/// The name in a catalog's path.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub struct CatalogPath {
+    /// The catalog's name.
+    pub catalog: String,
+}
+
+/// The names in a table's path.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub struct TablePath {
+    /// The catalog's name.
+    pub catalog: String,
+    /// The namespace's name.
+    pub namespace: String,
+    /// The table's name.
+    pub table: String,
+}
+
+impl TablePath {
+    /// The table that is named.
+    pub fn table(self) -> TableRef {
+        TableRef { catalog: self.catalog, namespace: self.namespace, table: self.table }
+    }
+}
 
 /// No body is larger.
 pub const MAX_BODY: usize = 2 * 1024 * 1024;

@@ -14,6 +14,26 @@ use crate::catalog;
 use crate::events;
 use crate::explicit::problem::Problem;
 use crate::installation::Unfit;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// What went wrong. Some codes come with more fields.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ErrorBody {
+    /// A code that does not change.
+    pub error: String,
+    /// What it means here, for people.
+    pub detail: String,
+    /// The tables that it is about (`table_recreated`, `ddl_since_read_snapshot`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tables: Option<Vec<String>>,
+    /// The snapshot that was refused (`ddl_since_read_snapshot`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_snapshot: Option<i64>,
+    /// `re-prepare`: the same request will not succeed, one prepared anew may.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<String>,
+}
 
 /// When a client that is told to come again may do so.
 const COME_AGAIN: Duration = Duration::from_secs(1);
@@ -102,7 +122,7 @@ impl Failure {
 
     /// What an error of the database means for whoever asked. The error itself goes to the log.
     pub fn of_database(error: &sqlx::Error) -> Self {
-        use catalog::failure::Failure as Cause;
+        use catalog::errors::Failure as Cause;
         match Cause::of(error) {
             Cause::LockNotAvailable => Self::Problem(Problem::CommitQueueTimeout {
                 reason: "a lock was not had in time".to_owned(),

@@ -9,22 +9,15 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
+use super::extract::CatalogPath;
 use super::extract::{Named, NoParams, Params};
+use super::failure::ErrorBody;
 use super::failure::Failure;
 use super::passes::PassAnswer;
-use super::routes::ErrorBody;
 use super::sessions::Use;
 use super::state::State;
 use crate::catalog::tables::catalogs;
 use crate::explicit::problem::Problem;
-
-/// The name in a catalog's path.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Path)]
-pub struct CatalogPath {
-    /// The catalog's name.
-    pub catalog: String,
-}
 
 /// The path of a pass.
 #[derive(Debug, Deserialize, IntoParams)]

@@ -6,7 +6,7 @@
 //! | [`connections`] | which connection gives way where there are as many as may be |
 //! | [`routes`] | every path, and the document that describes them |
 //! | [`observe`] | what happens to each request: who it is, its id, its log line |
-//! | [`tokens`], [`browser`] | who may |
+//! | [`tokens`], [`same_origin`] | who may |
 //! | [`failure`] | what goes wrong, as hoglake's clients know it |
 //! | [`extract`] | paths, queries and bodies, each refused in that shape |
 //! | [`state`], [`sessions`], [`passes`] | what requests share: database sessions, drops, passes |
@@ -18,7 +18,6 @@
 //! who change something. Whatever holds a session runs in
 //! a task of its own: neither a client that goes away nor a shutdown drops it where it stands.
 
-pub mod browser;
 pub mod changes;
 pub mod connections;
 pub mod drops;
@@ -31,6 +30,7 @@ pub mod passes;
 pub mod policies;
 pub mod probes;
 pub mod routes;
+pub mod same_origin;
 pub mod server;
 pub mod sessions;
 mod stalling;

@@ -11,8 +11,8 @@ use axum::response::{IntoResponse, Response};
 use tracing::Instrument;
 use uuid::Uuid;
 
-use super::browser::{refuse_pages, refuse_two_hosts};
 use super::failure::Failure;
+use super::same_origin::{refuse_pages, refuse_two_hosts};
 use super::state::State;
 use super::tokens::Caller;
 use super::verify;

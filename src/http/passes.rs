@@ -16,8 +16,8 @@ use uuid::Uuid;
 use super::failure::Failure;
 use crate::explicit::problem::Problem;
 use crate::sweep::Scope;
+use crate::sweep::pass_lock::Turn;
 use crate::sweep::report::{Outcome, PassReport};
-use crate::turn::Turn;
 
 /// Runs a pass.
 pub type RunPass = Arc<

@@ -8,23 +8,23 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::drops::TablePath;
+use super::extract::TablePath;
 use super::extract::{JsonBody, Named, NoParams, Params};
+use super::failure::ErrorBody;
 use super::failure::Failure;
-use super::routes::ErrorBody;
 use super::sessions::Use;
 use super::state::State;
 use super::tokens::Caller;
 use crate::catalog::session::Session;
 use crate::catalog::tables::{LiveTable, find_table};
+use crate::claims::{self, policy_changed};
 use crate::events;
 use crate::explicit::call::TableRef;
 use crate::explicit::problem::Problem;
-use crate::instant::UtcInstant;
 use crate::policy::listing::{ListedPolicy, listed};
 use crate::policy::set::{Wanted, set_policy};
 use crate::policy::{Mode, Source, store, tombstones};
-use crate::shield::{self, policy_changed};
+use crate::rules::instant::UtcInstant;
 use crate::sweep::Settings;
 use crate::sweep::plan_report::PlanReport;
 use crate::sweep::planning::{plan_live_table, plan_of_property};
@@ -144,7 +144,7 @@ async fn set(
     body: &PolicyBody,
     by: &str,
     settings: &Settings,
-    shield: &shield::Settings,
+    shield: &claims::Settings,
 ) -> Result<PoliciesAnswer, Failure> {
     find(connection, table).await?;
     let wanted = Wanted {
@@ -203,7 +203,7 @@ async fn unset(
     accept_property: bool,
     by: &str,
     settings: &Settings,
-    shield: &shield::Settings,
+    shield: &claims::Settings,
 ) -> Result<(), Failure> {
     let live = match find(connection, table).await {
         Ok(live) => live,

@@ -6,10 +6,9 @@ use std::sync::{Arc, LazyLock};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
-use serde::Serialize;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::{Modify, OpenApi, ToSchema};
+use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -17,24 +16,8 @@ use super::failure::{Failure, of_panic};
 use super::observe::observe;
 use super::state::State;
 use super::{changes, drops, drops_trace, maintenance, policies, probes, verify};
-
-/// What went wrong. Some codes come with more fields.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ErrorBody {
-    /// A code that does not change.
-    pub error: String,
-    /// What it means here, for people.
-    pub detail: String,
-    /// The tables that it is about (`table_recreated`, `ddl_since_read_snapshot`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tables: Option<Vec<String>>,
-    /// The snapshot that was refused (`ddl_since_read_snapshot`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub read_snapshot: Option<i64>,
-    /// `re-prepare`: the same request will not succeed, one prepared anew may.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retry: Option<String>,
-}
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -74,7 +57,7 @@ fn api() -> OpenApiRouter<Arc<State>> {
         .routes(routes!(probes::livez))
         .routes(routes!(probes::healthz))
         .routes(routes!(probes::metrics))
-        .routes(routes!(probes::openapi))
+        .routes(routes!(openapi))
 }
 
 /// The document that describes every path, as JSON.
@@ -102,4 +85,15 @@ pub(super) fn dressed(paths: Router<Arc<State>>, state: Arc<State>) -> Router {
         .layer(CatchPanicLayer::custom(of_panic))
         .layer(from_fn_with_state(state.clone(), observe))
         .with_state(state)
+}
+
+/// This interface, described.
+#[utoipa::path(
+    get,
+    path = "/openapi.json",
+    tag = "probes",
+    responses((status = 200, body = Object, content_type = "application/json"))
+)]
+pub async fn openapi() -> Response {
+    ([(CONTENT_TYPE, "application/json")], document()).into_response()
 }

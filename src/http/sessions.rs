@@ -13,8 +13,47 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::failure::Failure;
-use crate::catalog::connect::{Database, close};
+use crate::catalog::connect::{Access, Database, close};
 use crate::catalog::session::Session;
+use std::time::Instant;
+use tokio::sync::Mutex;
+
+/// An answer of the database counts for so long: nobody who asks more often makes it work more.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// The database answers within this, or is not healthy.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+
+/// Asks the database whether it answers, one at a time, with a session beside those of requests.
+pub struct Probe {
+    database: OpenDatabase,
+    last: Mutex<Option<(Instant, bool)>>,
+}
+
+impl Probe {
+    pub(super) fn new(database: OpenDatabase) -> Self {
+        Probe { database, last: Mutex::new(None) }
+    }
+
+    pub(super) async fn answers(&self) -> bool {
+        let mut last = self.last.lock().await;
+        match *last {
+            Some((at, answers)) if at.elapsed() < FRESH => answers,
+            _ => {
+                let asked = tokio::time::timeout(ANSWERS_WITHIN, self.ask()).await;
+                let answers = matches!(asked, Ok(Ok(())));
+                *last = Some((Instant::now(), answers));
+                answers
+            }
+        }
+    }
+
+    async fn ask(&self) -> anyhow::Result<()> {
+        // That it answers is all that is asked: who may work on it is another question.
+        close((self.database)()?.unchecked(Access::ReadOnly).await?).await;
+        Ok(())
+    }
+}
 
 /// How to reach the database, as the configuration has it at the moment.
 pub type OpenDatabase = Arc<dyn Fn() -> anyhow::Result<Database> + Send + Sync>;

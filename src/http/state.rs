@@ -10,15 +10,15 @@ use tracing::Instrument;
 
 use super::failure::{Failure, of_join};
 use super::passes::{Passes, RunPass};
-use super::probes::Probe;
+use super::sessions::Probe;
 use super::sessions::{Numbers, OpenDatabase, Sessions};
 use super::tokens::Tokens;
+use crate::claims;
 use crate::config::Config;
 use crate::explicit::Bounds;
 use crate::metrics::Metrics;
-use crate::shield;
 use crate::sweep::Settings;
-use crate::turn::Turn;
+use crate::sweep::pass_lock::Turn;
 use crate::verify;
 
 /// What the interface needs of the daemon that it is a part of.
@@ -45,7 +45,7 @@ pub struct State {
     pub(super) tokens: Option<Arc<Tokens>>,
     pub(super) settings: Settings,
     pub(super) verify: verify::Settings,
-    pub(super) shield: shield::Settings,
+    pub(super) shield: claims::Settings,
     pub(super) bounds: Bounds,
     pub(super) body_timeout: Duration,
     drops: Arc<Semaphore>,
@@ -74,7 +74,7 @@ impl State {
             tokens: context.tokens,
             settings: Settings::from_config(config),
             verify: verify::Settings::from_config(config),
-            shield: shield::Settings::from_config(config),
+            shield: claims::Settings::from_config(config),
             bounds: Bounds::from_config(config),
             body_timeout: config.http.body_timeout.get(),
             drops: Arc::new(Semaphore::new(drops)),

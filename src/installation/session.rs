@@ -10,7 +10,7 @@ use sqlx::{Column, Row};
 
 use super::migrator;
 use crate::catalog::connect::{Access, Database, close};
-use crate::catalog::failure::Failure;
+use crate::catalog::errors::Failure;
 use crate::catalog::pooler::{SharedSession, ask};
 use crate::catalog::server::{self, Misfit, ServerTables};
 use crate::catalog::session::Session;
@@ -266,7 +266,7 @@ mod tests {
         let known = [
             "catalog/pooler.rs",
             "doctor/examine.rs",
-            "http/probes.rs",
+            "http/sessions.rs",
             // Migrates.
             "installation.rs",
             // This test's words.

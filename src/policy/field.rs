@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::catalog::shape::TableShape;
-use crate::transform::TimeTransform;
-use crate::window::SpecField;
+use crate::catalog::specs::TableShape;
+use crate::rules::expiry::SpecField;
+use crate::rules::transform::TimeTransform;
 
 /// A column (`timestamp`, `meta.ts`) or a partition field (`day(timestamp)`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,7 +132,7 @@ fn describe_spec(shape: &TableShape) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::shape::Column;
+    use crate::catalog::specs::Column;
 
     fn column(field_id: i64, name: &str, col_type: &str, parent: Option<i64>) -> Column {
         Column {

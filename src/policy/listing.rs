@@ -11,7 +11,7 @@ use super::present::PolicyField;
 use super::store::{self, PolicyRow, PolicyRows};
 use super::tombstones::Tombstone;
 use crate::catalog::session::Session;
-use crate::catalog::shape::live_columns;
+use crate::catalog::specs::live_columns;
 use crate::catalog::tables::{LiveTable, TableIdentity};
 
 /// A policy row with its table, as JSON has it.

@@ -1,10 +1,10 @@
-//! What a policy is ([`Policy`]), how its parts are read ([`keep`], [`field`], [`property`]), what its
+//! What a policy is ([`Policy`]), how its parts are read ([`keep`](crate::rules::keep), [`field`], [`property`]), what its
 //! field is called by now ([`present`]), how one is stored on demand ([`set`]) and where it is kept
 //! ([`store`]), also when its table is gone ([`tombstones`]); and since when one is in force ([`since`]).
 
 pub mod command;
+pub(crate) mod effective;
 pub mod field;
-pub mod keep;
 pub mod kept_rows;
 pub mod listing;
 pub mod present;
@@ -19,7 +19,7 @@ use std::str::FromStr;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
-use keep::Keep;
+use crate::rules::keep::Keep;
 use present::PolicyField;
 
 /// What a policy does.

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::field::FieldExpression;
-use crate::catalog::shape::TableShape;
-use crate::window::shortened;
+use crate::catalog::specs::TableShape;
+use crate::rules::expiry::shortened;
 
 /// The field of a policy as somebody wrote it, and the column that it means by the name that the
 /// catalog has for it now. Shown to a person (`Display`), it is the column's name, and where the policy
@@ -72,7 +72,7 @@ impl fmt::Display for PolicyField {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::shape::Column;
+    use crate::catalog::specs::Column;
 
     fn shape(columns: &[(i64, &str, &str, Option<i64>)]) -> TableShape {
         let column = |(field_id, name, col_type, parent): &(i64, &str, &str, Option<i64>)| Column {

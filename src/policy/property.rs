@@ -10,12 +10,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::field::FieldExpression;
-use super::keep::Keep;
 use super::present::PolicyField;
 use super::store::PolicyRow;
 use super::{Mode, Policy, Source};
-use crate::catalog::shape::TableShape;
-use crate::object::Object;
+use crate::catalog::specs::TableShape;
+use crate::rules::keep::Keep;
+use crate::rules::object::Object;
 
 /// The name of the table property.
 pub const PROPERTY: &str = "partition_retention";

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use super::field::FieldExpression;
-use super::keep::Keep;
 use super::present::PolicyField;
 use super::store::PolicyRow;
 use super::{Mode, Policy, Source, property, store};
 use crate::catalog::clock;
 use crate::catalog::restore::note_head;
 use crate::catalog::session::Session;
-use crate::catalog::shape::{copy_specs, table_shape};
+use crate::catalog::specs::{copy_specs, table_shape};
 use crate::catalog::tables::{TableIdentity, find_table};
 use crate::events;
+use crate::rules::keep::Keep;
 
 /// A policy as somebody asks for it.
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,7 @@ use super::{Policy, Source, store};
 use crate::catalog::checks::property::{PropertySince, property_since};
 use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
-use crate::instant::UtcInstant;
+use crate::rules::instant::UtcInstant;
 
 /// Since when the policy is in force as it is; `None` where nobody can tell.
 ///

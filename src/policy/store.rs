@@ -10,12 +10,12 @@
 
 use uuid::Uuid;
 
-use super::keep::Keep;
 use super::present::PolicyField;
 use super::{Policy, Source};
 use crate::catalog::session::Session;
-use crate::catalog::shape::TableShape;
+use crate::catalog::specs::TableShape;
 use crate::catalog::tables::TableIdentity;
+use crate::rules::keep::Keep;
 
 /// A row of `tailrace.policy`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::calendar::{Row, RowKey};
 use super::lookup::{Candidate, Lookup};
 use crate::catalog::session::Session;
-use crate::instant::UtcInstant;
-use crate::window::ends::Ends;
+use crate::rules::expiry::ends::Ends;
+use crate::rules::instant::UtcInstant;
 
 /// So many rows that stand for single values are asked for together, and so many that stand for days.
 const VALUES_AT_ONCE: usize = 2_000;

@@ -7,15 +7,16 @@
 //! A row has no due date: that is its `last_end` plus the policy's `keep`, computed where it is asked for. So
 //! a change of `keep` or mode changes no row.
 
-pub mod store;
+pub mod read;
+pub mod write;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::instant::UtcInstant;
-use crate::transform::Undatable;
-use crate::window::Judge;
-use crate::window::ends::Ends;
+use crate::rules::expiry::Judge;
+use crate::rules::expiry::ends::Ends;
+use crate::rules::instant::UtcInstant;
+use crate::rules::transform::Undatable;
 
 /// Beyond so many values of a spec its rows stand for days.
 pub const MOST_VALUES: usize = 10_000;

@@ -11,20 +11,20 @@ mod told;
 
 use super::clocks::Standing;
 use super::context::{Context, Progress};
-use super::effective;
 use super::intake::{CatalogIntake, Governed};
 use super::lease::LeasedSession;
 use super::plan::NOT_PARQUET;
 use super::report::{CatalogFailure, Outcome, TableReport};
 use super::settings::Scope;
-use super::slices::{Came, Slice, Slices, Step, Steps};
 use super::table::sweep_table;
 use crate::catalog::connect::Database;
-use crate::catalog::failure::{in_words, is_away};
+use crate::catalog::errors::{in_words, is_away};
 use crate::catalog::restore::is_whole;
 use crate::catalog::tables::{Catalog, LiveTable};
 use crate::events;
 use crate::policy::Policy;
+use crate::policy::effective;
+use crate::rules::fair_queue::{Came, Slice, Slices, Step, Steps};
 use begin::begin;
 use told::{Noted, remember, tell};
 

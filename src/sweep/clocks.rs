@@ -1,4 +1,4 @@
-//! Whether a pass may act by the database's clock: what [`clock_guard`](crate::clock_guard) says of
+//! Whether a pass may act by the database's clock: what [`clock_guard`](crate::rules::clock_guard) says of
 //! it, and whether it is behind what the catalog's own snapshots say.
 
 use std::time::Duration;
@@ -10,8 +10,8 @@ use crate::catalog::clock::{self, Behind, CLOCK_TOLERANCE, too_far_behind};
 use crate::catalog::clock_memory::{Epoch, Remembered, note_accepted, note_refused, remembered};
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, TableIdentity};
-use crate::clock_guard::{Acceptance, Accepted, Reading, Refusal, decide};
 use crate::events;
+use crate::rules::clock_guard::{Acceptance, Accepted, Reading, Refusal, decide};
 
 /// How a catalog's clock stands in a pass.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,23 +7,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::pacing::Pacing;
 use super::settings::Settings;
-use super::slices::Step;
 use crate::catalog::clock;
 use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
-use crate::clock_guard::Reading;
-use crate::instant::UtcInstant;
-
-/// What a pass is for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Kind {
-    /// All that is to be done.
-    #[default]
-    Regular,
-    /// What has fallen due by now in tables that enforce, and nothing else: neither reading, counting and
-    /// copying nor what a pass does beside its tables.
-    Wake,
-}
+use crate::rules::clock_guard::Reading;
+use crate::rules::fair_queue::Step;
+use crate::rules::instant::UtcInstant;
 
 /// What a pass tells while it works.
 #[derive(Debug, Clone, Copy)]

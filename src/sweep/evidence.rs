@@ -3,18 +3,19 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
-use super::census::{Census, KeptSample};
-use super::plan::ExpiredTuple;
-use crate::catalog::discovery::{Counts, TupleOfSpec};
+use super::expired::ExpiredTuple;
+use crate::catalog::discovery::TupleOfSpec;
 use crate::catalog::evidence::{PIECE, Readable, evidence_of, may_read};
-use crate::catalog::files::{Search, visit};
+use crate::catalog::live_file::Counts;
+use crate::catalog::partition_values::{Search, visit};
 use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
 use crate::config::CrossCheck;
 use crate::drop::LateRule;
-use crate::instant::UtcInstant;
-use crate::window::evidence::{BoundUnits, EvidenceRule, FileEvidence, Weighed};
-use crate::window::{Judge, KeptReason, SpecBook};
+use crate::rules::expiry::evidence::{BoundUnits, EvidenceRule, FileEvidence, Weighed};
+use crate::rules::expiry::{Judge, KeptReason, SpecBook};
+use crate::rules::instant::UtcInstant;
+use crate::rules::kept::{Census, KeptSample};
 
 /// How many files' evidence is at hand at once, but for a tuple that has more.
 const FILES_AT_HAND: usize = 50_000;

@@ -9,11 +9,10 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use super::calendar::{Row, RowKey, row_of, store};
-use super::census::Census;
+use super::calendar::{Row, RowKey, read, row_of};
+use super::lookup::list_expired;
 use super::lookup::{Candidate, Lookup};
 use super::memory::{self, BookDigest, Memory};
-use super::plan::list_expired;
 use super::settings::Settings;
 use super::sorter::Sorter;
 use crate::catalog::discovery::has_lookup_index;
@@ -23,8 +22,9 @@ use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
 use crate::catalog::texts::has_live_file;
 use crate::catalog::walk::{Place, walk};
-use crate::instant::UtcInstant;
-use crate::window::SpecBook;
+use crate::rules::expiry::SpecBook;
+use crate::rules::instant::UtcInstant;
+use crate::rules::kept::Census;
 
 /// A server without the lookup index leaves no way but to read the table's live files, and those
 /// take what they take.
@@ -128,7 +128,7 @@ async fn by_calendar(
 ) -> anyhow::Result<Found> {
     let (table, judge) = (lookup.table, lookup.judge);
     let cutoff = judge.retention().cutoff();
-    let mut rows = store::due(connection, table, cutoff, None, i64::MAX).await?;
+    let mut rows = read::due(connection, table, cutoff, None, i64::MAX).await?;
     let behind = catch_up(connection, lookup, &memory, settings.count_timeout, &mut rows).await?;
     let ask = lookup.ask(connection, rows).await?;
     look_up(connection, lookup, &ask.candidates, sorter).await?;
@@ -183,7 +183,7 @@ async fn next_expiry(
     lookup: &Lookup<'_>,
 ) -> anyhow::Result<Option<NextExpiry>> {
     let (table, retention) = (lookup.table, lookup.judge.retention());
-    let rows = store::upcoming(connection, table, retention.cutoff(), ROWS_PROBED).await?;
+    let rows = read::upcoming(connection, table, retention.cutoff(), ROWS_PROBED).await?;
     let (mut first, mut probed): (Option<UtcInstant>, usize) = (None, 0);
     for row in &rows {
         // Rows after this one end no earlier than it; of a day the first of its values may have no file left.

@@ -13,8 +13,8 @@ use crate::catalog::purge::purge;
 use crate::catalog::session::Session;
 use crate::catalog::tombstones::{self, GoneTable, NamedPolicy};
 use crate::events;
-use crate::instant::UtcInstant;
 use crate::policy::command::{forget, set_again};
+use crate::rules::instant::UtcInstant;
 use crate::trace::advance;
 
 /// Looks after all of it, in all catalogs but those `untouched`, where the clock is in doubt, for everything

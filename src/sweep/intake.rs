@@ -4,10 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::closer::{moved_on, redefined, restored_of};
-use super::context::Kind;
 use super::report::TableReport;
+use super::settings::Kind;
 use super::settings::{Scope, Settings};
-use super::slices::{Step, Steps};
 use super::triage::{
     CatalogFacts, CatalogReason, Facts, Rules, catalog_reasons, is_stale, left_out, work,
 };
@@ -20,8 +19,9 @@ use crate::catalog::triage::catalogs::{CatalogLook, look_at_catalogs, note_catal
 use crate::catalog::triage::shapes::{Unchanged, note_unchanged, shapes};
 use crate::catalog::triage::tables::{columns_of_policies, look_at_tables};
 use crate::catalog::triage::work::{earliest_ends, with_due_marks, with_new_files};
-use crate::clock_guard::{Accepted, Memory, Reading, decide};
 use crate::events;
+use crate::rules::clock_guard::{Accepted, Memory, Reading, decide};
+use crate::rules::fair_queue::{Step, Steps};
 
 /// What a pass begins with.
 pub struct Intake {

@@ -12,8 +12,8 @@ use crate::catalog::session::Session;
 use crate::catalog::tables::{Marks, TableIdentity, marks};
 use crate::catalog::texts::{FromText, distinct_texts, files_with_texts, have_more_entries};
 use crate::catalog::walk::live_since;
-use crate::instant::UtcInstant;
-use crate::window::Judge;
+use crate::rules::expiry::Judge;
+use crate::rules::instant::UtcInstant;
 
 /// A text to be looked up.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -181,4 +181,21 @@ impl Lookup<'_> {
         let lead = spec.and_then(|spec| spec.keys().get(spec.lead_position()?).copied());
         lead == Some(key_index)
     }
+}
+
+/// Every text at the keys of time fields that may belong to an expired tuple, oldest first; `None`
+/// if the catalog has more than `most` distinct texts there.
+pub async fn list_expired(
+    connection: &mut Session,
+    lookup: &Lookup<'_>,
+    most: i64,
+) -> sqlx::Result<Option<Vec<Candidate>>> {
+    let mut candidates = Vec::new();
+    for key_index in lookup.judge.lead_keys() {
+        let listed = lookup.expired_texts(connection, key_index, most).await?;
+        let Some(listed) = listed else { return Ok(None) };
+        candidates.extend(listed);
+    }
+    candidates.sort_unstable();
+    Ok(Some(candidates))
 }

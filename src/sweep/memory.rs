@@ -16,10 +16,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::census::Census;
 use crate::catalog::tables::Marks;
 use crate::catalog::walk::Place;
-use crate::instant::UtcInstant;
+use crate::rules::instant::UtcInstant;
+use crate::rules::kept::Census;
 pub use book::{BookDigest, RULES_NUMBER};
 
 /// A reading of all of the table's files that has not come to its end.

@@ -2,34 +2,33 @@
 //! and their commits, and a report.
 //!
 //! [`pass`] begins with who has work: `intake` and `closer` ask, [`triage`] decides. It goes over catalogs, side
-//! by side, `catalog` over the tables of one, in turns that `slices` cuts, if [`clocks`] lets it; `table`
-//! works on one of them. `enforce` finds what goes: what the [`calendar`] says is due, what came since, and
-//! what a full pass reads, by what the [`memory`] has of it; `ask` and `lookup` ask the catalog, `sorter`
-//! judges, and what stays is counted in a [`census`]. In rounds [`batch`] groups it, `work` makes the
-//! commits, and `pace` says how long to rest in between, by the clock of [`pacing`]. What expired and stays
-//! is in [`waiting`]. [`plan`] only tells, and remembers nothing; `find` finds for it. `house` is what a pass
-//! does beside its tables. [`wakes`] says when the next one is due before its time.
+//! by side, `catalog` over the tables of one, in the turns of a [`fair_queue`](crate::rules::fair_queue), if
+//! [`clocks`] lets it; `table` works on one of them. `table_pass` finds what goes: what the [`calendar`] says is
+//! due, what came since, and what a full pass reads, by what the [`memory`] has of it; `ask` and `lookup` ask the
+//! catalog, `sorter` judges, and what stays is counted by [`kept`](crate::rules::kept). In rounds
+//! [`batches`](crate::rules::batches) groups it, `commits` makes the commits, and
+//! [`duty_cycle`](crate::rules::duty_cycle) says how long to rest in between, by the clock of [`pacing`]. What
+//! expired and stays is in [`waiting`]. [`plan`] only tells, and remembers nothing; `find` finds for it. `house`
+//! is what a pass does beside its tables. [`wakes`] says when the next one is due before its time.
 
 pub(crate) mod ask;
-pub mod batch;
 pub mod calendar;
 mod catalog;
-pub mod census;
 pub mod clocks;
 pub(crate) mod closer;
+mod commits;
 mod context;
-pub(crate) mod effective;
-mod enforce;
 pub mod evidence;
+pub mod expired;
 pub mod find;
 mod house;
 mod intake;
 mod lease;
 pub(crate) mod lookup;
 pub mod memory;
-mod pace;
 pub mod pacing;
 pub mod pass;
+pub mod pass_lock;
 pub mod plan;
 pub mod plan_report;
 pub mod planning;
@@ -37,16 +36,16 @@ pub mod reach;
 pub mod report;
 pub mod round;
 pub mod settings;
-mod slices;
 pub(crate) mod sorter;
 mod table;
+mod table_pass;
 pub mod triage;
 pub mod waiting;
 pub mod wakes;
-mod work;
 
-pub use context::{Context, Kind, Progress};
+pub use commits::AUTHOR;
+pub use context::{Context, Progress};
 pub use pacing::Pacing;
 pub use pass::{LostOnTheWay, run_paced_pass, run_pass};
+pub use settings::Kind;
 pub use settings::{Scope, Settings};
-pub use work::AUTHOR;

@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::pace::Pacer;
+use crate::rules::duty_cycle::Pacer;
 
 /// A clock that never goes back, and what waits by it.
 pub trait Timer: Send + Sync {

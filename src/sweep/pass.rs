@@ -10,19 +10,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::catalog::{Another, CatalogSweep};
 use super::clocks::{read_clock, tell_apart};
-use super::context::{Budget, Context, GivesWay, Kind, Progress};
+use super::context::{Budget, Context, GivesWay, Progress};
 use super::house::keep_house;
 use super::intake::{CatalogIntake, take_in};
 use super::pacing::Pacing;
 use super::report::{Outcome, PassReport, TableReport, milliseconds};
+use super::settings::Kind;
 use super::settings::{Scope, Settings};
-use super::slices::{Slice, Slices, Step};
 use crate::catalog::connect::{Database, close};
-use crate::catalog::failure::is_away;
+use crate::catalog::errors::is_away;
 use crate::catalog::session::Session;
 use crate::catalog::wakes::first_due;
 use crate::events;
-use crate::instant::UtcInstant;
+use crate::rules::fair_queue::{Slice, Slices, Step};
+use crate::rules::instant::UtcInstant;
 
 /// What is not due ends so large a part of `schedule.lag` after something has fallen due: rows that are due wait
 /// for others as long anyway, and a reading would get nowhere where one falls due every second.

@@ -1,21 +1,22 @@
 //! What would go from one table, what stays and why, for whoever asks. It writes nothing; what passes have
 //! noted to wait, it tells so.
 
-pub use super::census::{Census, Health};
 use super::evidence::Evidence;
+use super::expired::ExpiredTuple;
 use super::find::{NextExpiry, find};
-use super::lookup::{Candidate, Lookup};
+use super::lookup::Lookup;
 use super::settings::Settings;
 use super::sorter::Sorter;
 use super::waiting::{self, Remembered, Waiting, WaitingList};
-use crate::catalog::discovery::{Counts, TupleOfSpec, newest_live};
+use crate::catalog::discovery::newest_live;
+use crate::catalog::live_file::Counts;
 use crate::catalog::session::Session;
-use crate::catalog::shape::spec_book;
+use crate::catalog::specs::spec_book;
 use crate::catalog::tables::TableIdentity;
-use crate::instant::UtcInstant;
 use crate::policy::{Mode, Policy};
-use crate::window::evidence::Doubt;
-use crate::window::{Judge, Retention, SpecBook, Verdict};
+use crate::rules::expiry::{Judge, Retention, SpecBook, Verdict};
+use crate::rules::instant::UtcInstant;
+pub use crate::rules::kept::{Census, Health};
 
 /// Why a packed table is left alone.
 pub const NOT_PARQUET: &str =
@@ -23,43 +24,6 @@ pub const NOT_PARQUET: &str =
 
 /// How many of the newest live files stand for a table that was not counted.
 pub const SAMPLE: i64 = 1_000;
-
-/// A tuple that goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExpiredTuple {
-    /// Which.
-    pub tuple: TupleOfSpec,
-    /// The position of the value by which its files are found.
-    pub lead: usize,
-    /// As a person reads it.
-    pub display: String,
-    /// When the newest instant that it may hold by its values had passed.
-    pub range_end: UtcInstant,
-    /// Why its values may be no times of the policy's column: then it is dropped only by proof.
-    pub doubt: Doubt,
-    /// The latest instant of its rows by their statistics, where that is after the cutoff and only
-    /// warns (`guard.cross_check = warn`).
-    pub newest: Option<UtcInstant>,
-    /// What its files amount to.
-    pub counts: Counts,
-    /// The ids of its live files, ascending, below the id counter that was read before they were
-    /// looked for ([`super::round::Round::found_below`]).
-    pub ids: Vec<i64>,
-}
-
-impl ExpiredTuple {
-    /// The tuple with the two instants that contradict each other, as a log line has it.
-    pub fn with_newest(&self) -> String {
-        let newest = self.newest.map(|newest| format!(", newest row {newest}"));
-        format!("{}: ended {}{}", self.display, self.range_end, newest.unwrap_or_default())
-    }
-
-    /// The key and the text by which its files are found.
-    pub fn lead_text(&self) -> Option<(i32, &str)> {
-        let tuple = &self.tuple.tuple;
-        Some((*tuple.keys.get(self.lead)?, tuple.values.get(self.lead)?.as_deref()?))
-    }
-}
 
 /// The plan for one table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,23 +144,6 @@ pub async fn plan_by_book(
         next: found.next,
         behind: found.behind,
     })
-}
-
-/// Every text at the keys of time fields that may belong to an expired tuple, oldest first; `None`
-/// if the catalog has more than `most` distinct texts there.
-pub async fn list_expired(
-    connection: &mut Session,
-    lookup: &Lookup<'_>,
-    most: i64,
-) -> sqlx::Result<Option<Vec<Candidate>>> {
-    let mut candidates = Vec::new();
-    for key_index in lookup.judge.lead_keys() {
-        let listed = lookup.expired_texts(connection, key_index, most).await?;
-        let Some(listed) = listed else { return Ok(None) };
-        candidates.extend(listed);
-    }
-    candidates.sort_unstable();
-    Ok(Some(candidates))
 }
 
 /// Whether none of the newest live files can be dated, and there are some.

@@ -6,16 +6,16 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::census::{Census, Health, SAMPLES, is_undatable};
 use super::find::NextExpiry;
 use super::plan::TablePlan;
 use super::planning::{ClockRefused, Plans};
 use super::report::PartitionReport;
 use super::waiting::{WaitReason, Waiting};
 use crate::catalog::tables::TableIdentity;
-use crate::instant::UtcInstant;
 use crate::policy::{Mode, Source};
-use crate::window::KeptReason;
+use crate::rules::expiry::KeptReason;
+use crate::rules::instant::UtcInstant;
+use crate::rules::kept::{Census, Health, SAMPLES, is_undatable};
 
 /// The plans of all tables in scope.
 #[derive(Debug, Serialize, ToSchema)]

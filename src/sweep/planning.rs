@@ -6,19 +6,20 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::clocks::{outlook, read_clock};
-use super::effective;
-use super::plan::{ExpiredTuple, NOT_PARQUET, TablePlan, plan_by_book, plan_table};
+use super::expired::ExpiredTuple;
+use super::plan::{NOT_PARQUET, TablePlan, plan_by_book, plan_table};
 use super::settings::{Scope, Settings};
 use crate::catalog::clock;
 use crate::catalog::connect::{Database, close};
-use crate::catalog::failure::in_words;
+use crate::catalog::errors::in_words;
 use crate::catalog::session::Session;
-use crate::catalog::shape::spec_book;
+use crate::catalog::specs::spec_book;
 use crate::catalog::tables::{LiveTable, TableIdentity, catalogs, live_tables};
-use crate::clock_guard::Reading;
-use crate::instant::UtcInstant;
 use crate::policy::Policy;
-use crate::window::{Judge, Retention, Verdict};
+use crate::policy::effective;
+use crate::rules::clock_guard::Reading;
+use crate::rules::expiry::{Judge, Retention, Verdict};
+use crate::rules::instant::UtcInstant;
 
 /// The plans of all tables in scope.
 #[derive(Debug)]

@@ -6,13 +6,13 @@ use std::time::Duration;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::census::Census;
-use super::plan::ExpiredTuple;
-use crate::catalog::discovery::Counts;
+use super::expired::ExpiredTuple;
+use crate::catalog::live_file::Counts;
 use crate::catalog::tables::TableIdentity;
-use crate::instant::UtcInstant;
 use crate::policy::Policy;
-use crate::window::KeptReason;
+use crate::rules::expiry::KeptReason;
+use crate::rules::instant::UtcInstant;
+use crate::rules::kept::Census;
 
 /// What a report says where the catalog was restored while the pass was at work.
 pub const RESTORED: &str = "the catalog was restored to an earlier time since this pass began: what it \

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::plan::ExpiredTuple;
+use super::expired::ExpiredTuple;
 use super::waiting::parts::PartOf;
 use crate::drop::LateRule;
 

@@ -2,13 +2,23 @@
 
 use std::time::Duration;
 
-use super::context::Kind;
 use super::reach::Reach;
 use super::waiting::Pauses;
-use crate::clock_guard::Reading;
 use crate::config::{Config, CrossCheck, Oversize};
 use crate::drop::Limits;
-use crate::sweep::batch::BatchLimits;
+use crate::rules::batches::BatchLimits;
+use crate::rules::clock_guard::Reading;
+
+/// What a pass is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// All that is to be done.
+    #[default]
+    Regular,
+    /// What has fallen due by now in tables that enforce, and nothing else: neither reading, counting and
+    /// copying nor what a pass does beside its tables.
+    Wake,
+}
 
 /// How a pass works.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +32,7 @@ pub struct Settings {
     pub wakes_within: Option<Duration>,
     /// The time of every decision, in place of the database's.
     #[cfg(feature = "testing")]
-    pub as_of: Option<crate::instant::UtcInstant>,
+    pub as_of: Option<crate::rules::instant::UtcInstant>,
     /// What the clocks say, in place of asking them; `as_of` alone stands for clocks that agree on it.
     #[cfg(feature = "testing")]
     pub clock: Option<Reading>,

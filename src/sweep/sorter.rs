@@ -2,12 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::census::Census;
-use super::plan::ExpiredTuple;
-use crate::catalog::discovery::{Counts, TupleOfSpec};
+use super::expired::ExpiredTuple;
+use crate::catalog::discovery::TupleOfSpec;
+use crate::catalog::live_file::Counts;
 use crate::catalog::live_file::LiveFile;
-use crate::instant::UtcInstant;
-use crate::window::{Judge, KeptReason, Verdict};
+use crate::rules::expiry::{Judge, KeptReason, Verdict};
+use crate::rules::instant::UtcInstant;
+use crate::rules::instant::earlier;
+use crate::rules::kept::Census;
 
 /// Sorts live files into what goes and what stays.
 #[derive(Debug)]
@@ -132,12 +134,4 @@ pub fn in_order(expired: &mut [ExpiredTuple]) {
         let order = |tuple: &'_ ExpiredTuple| (tuple.range_end, tuple.tuple.spec_id);
         order(a).cmp(&order(b)).then_with(|| a.tuple.tuple.cmp(&b.tuple.tuple))
     });
-}
-
-/// The earlier of two instants, where there is one.
-pub fn earlier(a: Option<UtcInstant>, b: Option<UtcInstant>) -> Option<UtcInstant> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
 }

@@ -2,22 +2,23 @@
 
 use std::sync::Once;
 
-use super::census::{Census, Health, KeptSample};
 use super::context::Context;
-use super::enforce::Enforcement;
+use super::expired::ExpiredTuple;
 use super::lease::LeasedSession;
 use super::lookup::Lookup;
-use super::plan::ExpiredTuple;
 use super::report::{Counted, Outcome, PartitionReport, TableReport};
-use super::slices::Came;
-use crate::catalog::discovery::{Counts, LOOKUP_INDEX};
-use crate::catalog::failure::in_words;
-use crate::catalog::shape::spec_book;
+use super::table_pass::Enforcement;
+use crate::catalog::discovery::LOOKUP_INDEX;
+use crate::catalog::errors::in_words;
+use crate::catalog::live_file::Counts;
+use crate::catalog::specs::spec_book;
 use crate::catalog::tables::TableIdentity;
 use crate::events;
-use crate::instant::UtcInstant;
 use crate::policy::{Mode, Policy};
-use crate::window::{Judge, KeptReason, Retention};
+use crate::rules::expiry::{Judge, KeptReason, Retention};
+use crate::rules::fair_queue::Came;
+use crate::rules::instant::UtcInstant;
+use crate::rules::kept::{Census, Health, KeptSample};
 
 /// Works on one table by its policy, and tells how far that came. Errors end up in the report.
 pub async fn sweep_table(

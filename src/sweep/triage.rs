@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::context::Kind;
 use super::memory::{RULES_NUMBER, full_pass_due_at};
 use super::report::{Counted, Outcome, TableReport};
-use super::slices::Steps;
+use super::settings::Kind;
 use crate::catalog::triage::catalogs::CatalogLook;
 use crate::catalog::triage::tables::{PolicyLook, StateLook, TableLook};
 use crate::catalog::triage::work::EarliestEnds;
-use crate::clock_guard::{Memory, Reading, decide};
-use crate::instant::UtcInstant;
 use crate::policy::Mode;
+use crate::rules::clock_guard::{Memory, Reading, decide};
+use crate::rules::fair_queue::Steps;
+use crate::rules::instant::UtcInstant;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -333,7 +333,7 @@ const CLOCK_STANDS: Duration = Duration::from_secs(3_600);
 /// of another process, which cannot compare its CLOCK_BOOTTIME with this one's.
 pub fn is_stale(memory: &Memory, reading: &Reading) -> bool {
     memory.accepted.is_none_or(|accepted| {
-        let of = |boot: Option<crate::clock_guard::Boot>| boot.map(|boot| boot.process);
+        let of = |boot: Option<crate::rules::clock_guard::Boot>| boot.map(|boot| boot.process);
         accepted.now.plus(CLOCK_STANDS) <= reading.database
             || of(reading.boot).is_some() && of(accepted.boot) != of(reading.boot)
     })

@@ -15,8 +15,8 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::catalog::discovery::TupleOfSpec;
-use crate::instant::UtcInstant;
-use crate::window::{KeptReason, StoredTuple};
+use crate::rules::expiry::{KeptReason, StoredTuple};
+use crate::rules::instant::UtcInstant;
 pub use list::WaitingList;
 use parts::Part;
 pub use pauses::Pauses;

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use crate::catalog::wakes::Due;
-use crate::instant::UtcInstant;
+use crate::rules::instant::UtcInstant;
 
 /// The first pause of a table of which what was due was not looked at.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);

@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 
 use uuid::Uuid;
 
-use crate::catalog::failure::{Failure, said};
-use crate::catalog::session::Session;
-use crate::catalog::traces::unindexed::{
+use crate::catalog::drop_lifecycle::unindexed::{
     ROWS, ROWS_OF_PASS, has_ended_index, left, passed_by_table,
 };
-use crate::catalog::traces::{
+use crate::catalog::drop_lifecycle::{
     OpenCatalog, Passed, note_gone, note_names, note_purged, noting, open_catalogs, passed,
     without_rows,
 };
+use crate::catalog::errors::{Failure, said};
+use crate::catalog::session::Session;
 use crate::events;
-use crate::instant::UtcInstant;
+use crate::rules::instant::UtcInstant;
 
 /// Notes, in every catalog, how far its drops have come by `now`. Only reads the catalogs; locks
 /// nothing but rows of our history, and looks at a bounded number of drops of each catalog, the

@@ -5,10 +5,10 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::state::{Hold, Stage};
-use crate::catalog::discovery::Counts;
-use crate::catalog::removals::{Namer, Stuck};
-use crate::catalog::traces::read::DropRow;
-use crate::instant::UtcInstant;
+use crate::catalog::drop_lifecycle::read::DropRow;
+use crate::catalog::live_file::Counts;
+use crate::catalog::removal_queue::{Namer, Stuck};
+use crate::rules::instant::UtcInstant;
 
 /// Drops of a catalog or of a table, and what the catalog says that decides about them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]

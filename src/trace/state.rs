@@ -3,9 +3,9 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::catalog::traces::queue::Queue;
-use crate::catalog::traces::read::{Consumer, DropRow, FloorRules};
-use crate::instant::UtcInstant;
+use crate::catalog::drop_lifecycle::queue::Queue;
+use crate::catalog::drop_lifecycle::read::{Consumer, DropRow, FloorRules};
+use crate::rules::instant::UtcInstant;
 
 /// How far a drop has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]

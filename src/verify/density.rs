@@ -1,7 +1,8 @@
 //! Snapshot ids: dense from the floor to the head, and none above.
 
 use super::Scene;
-use super::probe::{Findings, Probe, Stop};
+use super::probe::{Probe, Stop};
+use super::report::Findings;
 use super::report::{SAMPLES, Sample};
 use crate::catalog::checks::snapshots::{missing_snapshots, snapshots_above, snapshots_between};
 

@@ -2,12 +2,12 @@
 
 use super::Scene;
 use super::probe::{Probe, Stop};
-use crate::catalog::shape::{TableShape, table_shape};
+use crate::catalog::specs::{TableShape, table_shape};
 use crate::catalog::tables::{LiveTable, live_tables};
-use crate::instant::UtcInstant;
+use crate::policy::effective::{Effective, look};
 use crate::policy::since::in_force_since;
 use crate::policy::{Mode, Policy};
-use crate::sweep::effective::{Effective, look};
+use crate::rules::instant::UtcInstant;
 
 /// A table and its policy.
 #[derive(Debug)]

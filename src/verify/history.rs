@@ -7,14 +7,15 @@
 //! own time. Newest first, so that a check whose budget runs out has seen what matters most.
 
 use super::Scene;
-use super::probe::{Findings, Probe, Stop};
+use super::probe::{Probe, Stop};
+use super::report::Findings;
 use super::report::Sample;
 use crate::catalog::checks::drops::{
     EndedRows, RecordedDrop, SnapshotChanges, changes_of, ended_in, noted_undone, recorded_drops,
 };
-use crate::catalog::discovery::Counts;
+use crate::catalog::drop_lifecycle::unindexed::{has_ended_index, server_is_newer};
+use crate::catalog::live_file::Counts;
 use crate::catalog::restore::undone;
-use crate::catalog::traces::unindexed::{has_ended_index, server_is_newer};
 
 /// Drops in one piece of the history.
 const PIECE: i64 = 200;

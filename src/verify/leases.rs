@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use super::Scene;
 use super::governed::Governed;
-use super::probe::{Findings, Probe, Stop};
+use super::probe::{Probe, Stop};
+use super::report::Findings;
 use super::report::Sample;
 use crate::catalog::checks::leases::{Lease, lease_tables, leases};
-use crate::instant::UtcInstant;
-use crate::shield::LEASE;
+use crate::claims::LEASE;
+use crate::rules::instant::UtcInstant;
 
 /// Leases in one piece.
 const PIECE: i64 = 1_000;

@@ -9,19 +9,20 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::Scene;
 use super::history::NewestFirst;
-use super::probe::{Findings, Probe, Stop};
+use super::probe::{Probe, Stop};
+use super::report::Findings;
 use super::report::Sample;
 use super::waiting::{self, Noted};
 use crate::catalog::checks::drops::{RecordedDrop, live_before};
 use crate::catalog::checks::{Begin, begins};
 use crate::catalog::discovery::{TupleOfSpec, has_lookup_index};
 use crate::catalog::live_file::LiveFile;
-use crate::catalog::shape::spec_book;
+use crate::catalog::specs::spec_book;
 use crate::catalog::texts::{FromText, files_with_texts};
 use crate::catalog::walk::{Place, live_since, walk};
-use crate::instant::UtcInstant;
+use crate::rules::expiry::{SpecBook, SpecField, shortened};
+use crate::rules::instant::UtcInstant;
 use crate::sweep::waiting::Waiting;
-use crate::window::{SpecBook, SpecField, shortened};
 
 /// The last drop of a tuple.
 #[derive(Debug, Clone, Copy)]
@@ -248,8 +249,8 @@ fn left(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::discovery::Counts;
-    use crate::window::StoredTuple;
+    use crate::catalog::live_file::Counts;
+    use crate::rules::expiry::StoredTuple;
 
     fn tuple(text: &str) -> TupleOfSpec {
         let tuple = StoredTuple { keys: vec![0], values: vec![Some(text.to_owned())] };

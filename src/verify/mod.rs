@@ -35,12 +35,13 @@ use crate::catalog::connect::{Database, close};
 use crate::catalog::restore::{Restored, restored};
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, LiveTable, TableIdentity, catalogs, live_tables};
-use crate::clock_guard::Reading;
-use crate::instant::UtcInstant;
+use crate::rules::clock_guard::Reading;
+use crate::rules::instant::UtcInstant;
 use crate::sweep::Scope;
 use crate::sweep::clocks::{outlook, read_clock};
 use governed::Governed;
-use probe::{Findings, Probe, Stop};
+use probe::{Probe, Stop};
+use report::Findings;
 use report::{CatalogReport, Check, CheckReport, Report};
 
 pub use settings::Settings;
@@ -135,8 +136,8 @@ pub async fn verify_in(
 /// What is said of a scope that names nothing.
 const NOT_THERE: &str = "there is no such catalog, or no live table of that name in it";
 
-/// Statements lead from keys to rows by an index, whatever the planner believes of the tables; see
-/// [`Database::sweeping_session`].
+/// Statements lead from keys to rows by an index, whatever the planner believes of the tables, as in each of our
+/// sessions ([`Database::unchecked`]).
 const BEGIN: &str = "begin isolation level repeatable read read only; \
     set local enable_seqscan = off; set local enable_bitmapscan = off; \
     set local enable_hashjoin = off; set local enable_mergejoin = off; \

@@ -13,22 +13,23 @@ use std::collections::{HashMap, HashSet};
 
 use super::Scene;
 use super::governed::Governed;
-use super::probe::{Findings, Probe, Stop};
+use super::probe::{Probe, Stop};
+use super::report::Findings;
 use super::report::Sample;
 use super::waiting::{self, Noted, is_hindered};
 use crate::catalog::checks::{Begin, begins};
 use crate::catalog::discovery::{TupleOfSpec, has_lookup_index};
 use crate::catalog::live_file::LiveFile;
-use crate::catalog::shape::spec_book;
+use crate::catalog::specs::spec_book;
 use crate::catalog::texts::{FromText, distinct_texts, files_with_texts};
 use crate::catalog::walk::{Place, live_since, walk};
-use crate::instant::UtcInstant;
 use crate::policy::Policy;
+use crate::rules::expiry::{Judge, Retention, SpecBook, Verdict};
+use crate::rules::instant::UtcInstant;
 use crate::sweep::evidence::Evidence;
 use crate::sweep::lookup::Lookup;
 use crate::sweep::sorter::Sorter;
 use crate::sweep::waiting::Waiting;
-use crate::window::{Judge, Retention, SpecBook, Verdict};
 use there::{WasThere, was_there};
 
 /// So many files are asked for their beginning at once.

@@ -2,13 +2,14 @@
 
 use super::Scene;
 use super::governed::Governed;
-use super::probe::{Findings, Probe, Stop};
+use super::probe::{Probe, Stop};
+use super::report::Findings;
 use super::report::Sample;
 use crate::catalog::checks::replaced::{left_policies, newest};
-use crate::catalog::shape::TableShape;
+use crate::catalog::specs::TableShape;
 use crate::policy::Policy;
+use crate::rules::transform::TimeTransform;
 use crate::sweep::plan::NOT_PARQUET;
-use crate::transform::TimeTransform;
 
 /// Looks at every policy, whatever its mode: one that is paused is to mean something too when it is
 /// enforced again.

@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::report::{SAMPLES, Sample};
-use crate::catalog::failure::{Failure, in_words};
+use crate::catalog::errors::{Failure, in_words};
 use crate::catalog::session::Session;
 
 /// What a statement may take at least, however little is left of the budget: the statement that
@@ -84,45 +83,5 @@ impl<'a> Probe<'a> {
             .execute(self.connection)
             .await?;
         Ok(why)
-    }
-}
-
-/// What a check has found.
-#[derive(Debug, Default)]
-pub struct Findings {
-    /// How many.
-    pub count: i64,
-    /// The first of them.
-    pub samples: Vec<Sample>,
-    /// What is to be said beside, such as the age of a count.
-    pub notes: Vec<String>,
-    /// Why not all of it could be told, although the check came to its end.
-    pub gaps: Vec<String>,
-    /// What of it this server cannot support, and what it lacks for that.
-    pub unsupported: Vec<String>,
-}
-
-impl Findings {
-    /// One more.
-    pub fn add(&mut self, sample: Sample) {
-        self.count_more(1);
-        self.show(sample);
-    }
-
-    /// So many more, of which samples may be shown.
-    pub fn count_more(&mut self, number: i64) {
-        self.count = self.count.saturating_add(number);
-    }
-
-    /// Whether a sample would be shown.
-    pub fn has_room(&self) -> bool {
-        self.samples.len() < SAMPLES
-    }
-
-    /// Shows a sample of what is counted, if there is room.
-    pub fn show(&mut self, sample: Sample) {
-        if self.has_room() {
-            self.samples.push(sample);
-        }
     }
 }

@@ -7,12 +7,13 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::Scene;
-use super::probe::{Findings, Probe, Stop};
+use super::probe::{Probe, Stop};
+use super::report::Findings;
 use super::report::Sample;
 use crate::catalog::checks::CatalogState;
 use crate::catalog::checks::receipts::{ComparedReceipt, compared_receipts, oldest_drop};
 use crate::catalog::restore::{compared_after, undone};
-use crate::instant::UtcInstant;
+use crate::rules::instant::UtcInstant;
 
 /// Receipts in one piece.
 const PIECE: i64 = 1_000;

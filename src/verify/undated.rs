@@ -3,15 +3,16 @@
 
 use super::Scene;
 use super::governed::Governed;
-use super::probe::{Findings, Probe, Stop};
+use super::probe::{Probe, Stop};
+use super::report::Findings;
 use super::report::Sample;
-use crate::catalog::shape::spec_book;
+use crate::catalog::specs::spec_book;
 use crate::catalog::walk::{Place, live_since, walk};
 use crate::policy::Policy;
-use crate::sweep::census::{Census, is_undatable};
+use crate::rules::expiry::{Judge, KeptReason, Retention};
+use crate::rules::kept::{Census, is_undatable};
 use crate::sweep::memory::store;
 use crate::sweep::sorter::Sorter;
-use crate::window::{Judge, KeptReason, Retention};
 
 /// What the last full pass over a table counted, with its age; where none has, it is counted now, as
 /// far as the budget goes.

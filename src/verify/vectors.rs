@@ -1,7 +1,8 @@
 //! Live deletion vectors on files that a drop of ours ended: none may be.
 
 use super::Scene;
-use super::probe::{Findings, Probe, Stop};
+use super::probe::{Probe, Stop};
+use super::report::Findings;
 use super::report::Sample;
 use crate::catalog::checks::vectors::left_vectors;
 

@@ -4,11 +4,12 @@
 
 use super::Scene;
 use super::governed::Governed;
-use super::probe::{Findings, Probe, Stop};
+use super::probe::{Probe, Stop};
+use super::report::Findings;
 use super::report::Sample;
 use crate::catalog::discovery::TupleOfSpec;
-use crate::catalog::files::{Search, count_files};
-use crate::instant::UtcInstant;
+use crate::catalog::partition_values::{Search, count_files};
+use crate::rules::instant::UtcInstant;
 use crate::sweep::waiting::{WaitReason, Waiting, store};
 
 /// So many tuples are looked up at once.
@@ -102,7 +103,7 @@ async fn live(
         from_id: 0,
     };
     let counts = count_files(probe.turn().await?, &search).await?;
-    let of = |(number, counts): (i32, crate::catalog::discovery::Counts)| {
+    let of = |(number, counts): (i32, crate::catalog::live_file::Counts)| {
         Some((usize::try_from(number).ok()?, counts.files))
     };
     Ok(counts.into_iter().filter_map(of).collect())

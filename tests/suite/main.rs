@@ -1,5 +1,6 @@
 //! The integration tests, in one binary, on one private Postgres server.
 
+mod architecture;
 mod benchmark;
 mod calendar;
 mod cli;

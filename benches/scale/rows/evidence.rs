@@ -5,16 +5,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use tailrace::catalog::connect::close;
-use tailrace::catalog::discovery::{Counts, TupleOfSpec};
+use tailrace::catalog::discovery::TupleOfSpec;
+use tailrace::catalog::live_file::Counts;
 use tailrace::catalog::session::Session;
-use tailrace::catalog::shape::{spec_book, table_shape};
+use tailrace::catalog::specs::{spec_book, table_shape};
 use tailrace::catalog::tables::{TableIdentity, file_id_counter};
 use tailrace::config::CrossCheck;
 use tailrace::drop::{DropOutcome, DropRequest, Late, Limits, drop_tuples};
-use tailrace::instant::UtcInstant;
+use tailrace::rules::expiry::{Judge, Retention, SpecBook, StoredTuple, Verdict};
+use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::evidence::Evidence;
-use tailrace::sweep::plan::ExpiredTuple;
-use tailrace::window::{Judge, Retention, SpecBook, StoredTuple, Verdict};
+use tailrace::sweep::expired::ExpiredTuple;
 
 use super::hold::{many_file_days, texts};
 use super::{Measured, spread};

@@ -8,7 +8,7 @@ use tailrace::catalog::discovery::TupleOfSpec;
 use tailrace::catalog::session::Session;
 use tailrace::catalog::tables::TableIdentity;
 use tailrace::drop::{DropOutcome, DropRequest, Limits, drop_tuples, drop_tuples_unwarmed};
-use tailrace::window::StoredTuple;
+use tailrace::rules::expiry::StoredTuple;
 
 use super::{Measured, spread};
 use crate::bare;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use tailrace::catalog::connect::close;
-use tailrace::shield::{Settings, renew};
+use tailrace::claims::{Settings, renew};
 
 use super::{Measured, spread};
 use crate::bare;

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use tailrace::shield::{Settings, renew};
+use tailrace::claims::{Settings, renew};
 
 use super::{Measured, spread};
 use crate::bench::Bench;

@@ -4,8 +4,9 @@ use chrono::{DateTime, Utc};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::catalog::discovery::{Counts, TupleOfSpec};
-use crate::catalog::history::PartitionRow;
+use crate::catalog::discovery::TupleOfSpec;
+use crate::catalog::drop_history::PartitionRow;
+use crate::catalog::live_file::Counts;
 use crate::catalog::session::Session;
 
 /// A drop as our history has it.

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::AssertSqlSafe;
 
-use crate::catalog::claims::has_claims;
+use crate::catalog::compaction_claims::has_claims;
 use crate::catalog::session::Session;
 
 /// What there can be of leases.

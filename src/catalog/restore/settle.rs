@@ -28,7 +28,7 @@ use uuid::Uuid;
 use super::specs::{forget_specs, revoke_marks_since};
 use super::{Restored, Since, compared_after};
 use crate::catalog::session::Session;
-use crate::instant::UtcInstant;
+use crate::rules::instant::UtcInstant;
 
 /// A pass stamps what it notes with the time at which it began, and may have looked so much later: what
 /// bears a stamp of so long before a fact may have been learned after it. Twice as long as a pass may

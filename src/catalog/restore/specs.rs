@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Since;
 use crate::catalog::session::Session;
-use crate::instant::UtcInstant;
+use crate::rules::instant::UtcInstant;
 
 /// Has copies of specs that the catalog does not have any more, and that began after what is agreed, no
 /// longer stand for their id: it is given out again, and would stay disputed for ever. Returns the tables

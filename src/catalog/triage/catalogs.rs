@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use crate::catalog::clock::CLOCK_TOLERANCE;
 use crate::catalog::session::Session;
 use crate::catalog::tables::Catalog;
-use crate::instant::UtcInstant;
+use crate::rules::instant::UtcInstant;
 
 /// A catalog as it stands beside what was noted of it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use crate::catalog::session::Session;
-use crate::instant::UtcInstant;
+use crate::rules::instant::UtcInstant;
 
 /// How a pass over a table ended that looked at everything that was due.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::tables::TableKey;
 use crate::catalog::session::Session;
-use crate::instant::UtcInstant;
+use crate::rules::instant::UtcInstant;
 
 /// When the earliest row of a table ended that is to be looked at; with the policy's keep added, that is when
 /// it fell due.

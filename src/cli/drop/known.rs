@@ -1,11 +1,11 @@
 //! What is known of the table that a drop names.
 
 use crate::catalog::session::Session;
-use crate::catalog::shape::{TableShape, spec_book, table_shape};
+use crate::catalog::specs::{TableShape, spec_book, table_shape};
 use crate::catalog::tables::{TableIdentity, find_table};
 use crate::cli::TableName;
-use crate::transform::TimeRange;
-use crate::window::{SpecBook, SpecField};
+use crate::rules::expiry::{SpecBook, SpecField};
+use crate::rules::transform::TimeRange;
 
 /// A live table with its columns and specs.
 #[derive(Debug)]

@@ -11,8 +11,8 @@ use crate::catalog::session::Session;
 use crate::catalog::walk::live_since;
 use crate::cli::text::{count, counted};
 use crate::explicit::call::DropAnswer;
-use crate::instant::UtcInstant;
-use crate::transform::{TimeTransform, TimeType};
+use crate::rules::instant::UtcInstant;
+use crate::rules::transform::{TimeTransform, TimeType};
 
 /// So many files are read from each end of the table.
 const FILES: i64 = 20_000;

@@ -4,11 +4,11 @@
 use anyhow::{Context, bail, ensure};
 use serde_json::Value;
 
-use crate::catalog::shape::TableShape;
+use crate::catalog::specs::TableShape;
 use crate::explicit::call::PartitionItem;
-use crate::instant::UtcInstant;
-use crate::transform::TimeTransform;
-use crate::window::SpecField;
+use crate::rules::expiry::SpecField;
+use crate::rules::instant::UtcInstant;
+use crate::rules::transform::TimeTransform;
 
 /// A partition as somebody wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,7 +162,7 @@ fn stored_text(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::shape::Column;
+    use crate::catalog::specs::Column;
 
     fn shape(fields: &[(i64, &str)]) -> TableShape {
         let column = |field_id, name: &str, col_type: &str| Column {

@@ -9,15 +9,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::known::Known;
 use super::partitions::Written;
 use crate::catalog::discovery::{TupleOfSpec, has_lookup_index};
-use crate::catalog::files::{Search, count_files};
+use crate::catalog::partition_values::{Search, count_files};
 use crate::catalog::receipts::RequestedTuple;
 use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
 use crate::catalog::walk::{PIECE, Place, walk};
 use crate::explicit::call::PartitionItem;
-use crate::instant::UtcInstant;
-use crate::transform::{TimeTransform, TimeType};
-use crate::window::{SpecField, StoredTuple};
+use crate::rules::expiry::{SpecField, StoredTuple};
+use crate::rules::instant::UtcInstant;
+use crate::rules::transform::{TimeTransform, TimeType};
 
 type Values = Vec<Option<String>>;
 

@@ -1,9 +1,9 @@
 //! What is answered where an explicit drop is refused or fails, and what the log is told.
 
 use super::Execution;
-use crate::catalog::failure::{Failure, with_row};
+use crate::catalog::commit_tail::Written;
+use crate::catalog::errors::{Failure, with_row};
 use crate::catalog::tables::TableIdentity;
-use crate::catalog::tail::Written;
 use crate::drop::DropError;
 use crate::drop::guard::Refusal;
 use crate::drop::hold::Times;

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::*;
-use crate::window::{Judge, Retention, SpecBook, SpecField};
+use crate::rules::expiry::{Judge, Retention, SpecBook, SpecField};
 
 fn at(text: &str) -> UtcInstant {
     text.parse().expect("an instant")

@@ -8,17 +8,18 @@ use crate::catalog::restore::settle::{
     PausedPolicy, Settled, Untrusted, lower_trusted_head, settle,
 };
 use crate::catalog::restore::{Restored, note_head, restored, thin_heads};
-use crate::catalog::shape::copy_specs;
+use crate::catalog::specs::copy_specs;
 use crate::catalog::tables::{Catalog, LiveTable, live_tables_among};
 use crate::catalog::triage::catalogs::{note_compared, note_copied, schema_version};
 use crate::catalog::triage::shapes::shapes;
 use crate::events;
+use crate::rules::fair_queue::{Slices, Steps, most_overdue_first};
 use crate::sweep::clocks::{Refused, judge_clock};
-use crate::sweep::context::{Context, Kind};
+use crate::sweep::context::Context;
 use crate::sweep::intake::{CatalogIntake, Governed};
 use crate::sweep::lease::LeasedSession;
+use crate::sweep::settings::Kind;
 use crate::sweep::settings::Scope;
-use crate::sweep::slices::{Slices, Steps, most_overdue_first};
 
 /// What a catalog is worked on by: its clock, its specs copied, its tables with work, which are looked up
 /// again: one that is gone or renamed since is what it is now.

@@ -4,9 +4,10 @@ use super::TableTurn;
 use crate::catalog::triage::outcome::{Through, note_through, note_unlooked, note_woken};
 use crate::events;
 use crate::policy::Policy;
-use crate::sweep::context::{Context, Kind};
+use crate::sweep::context::Context;
 use crate::sweep::lease::LeasedSession;
 use crate::sweep::report::{Outcome, TableReport};
+use crate::sweep::settings::Kind;
 use crate::sweep::triage::stands;
 use crate::sweep::wakes::quiet_after;
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::window::{SpecBook, SpecField};
+use crate::rules::expiry::{SpecBook, SpecField};
 
 /// Goes up when the program dates values otherwise than it did, with the text below.
 pub const RULES_NUMBER: u8 = 3;

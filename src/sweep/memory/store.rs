@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::{BookDigest, Memory, Reading};
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Marks, TableIdentity};
-use crate::instant::UtcInstant;
-use crate::sweep::census::Census;
+use crate::rules::instant::UtcInstant;
+use crate::rules::kept::Census;
 
 /// What was read.
 #[derive(Debug, Clone, PartialEq, Eq)]

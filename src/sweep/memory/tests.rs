@@ -1,5 +1,5 @@
 use super::*;
-use crate::window::{KeptReason, StoredTuple};
+use crate::rules::expiry::{KeptReason, StoredTuple};
 
 fn at(text: &str) -> UtcInstant {
     text.parse().expect("an instant")

@@ -1,6 +1,6 @@
 use super::*;
 use crate::catalog::tables::{Catalog, TableIdentity};
-use crate::clock_guard::{Accepted, Boot, RefusedSince};
+use crate::rules::clock_guard::{Accepted, Boot, RefusedSince};
 use crate::sweep::memory::RULES_NUMBER;
 
 const DAY: Duration = Duration::from_secs(86_400);

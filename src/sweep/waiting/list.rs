@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::parts::Parts;
 use super::{MOST, MOST_POISONED, Pauses, Remembered, WaitReason, Waiting, order};
 use crate::catalog::discovery::TupleOfSpec;
-use crate::instant::UtcInstant;
-use crate::sweep::batch::{Batch, BatchLimits, group};
-use crate::sweep::census::is_undatable;
+use crate::rules::batches::{Batch, BatchLimits, group};
+use crate::rules::instant::UtcInstant;
+use crate::rules::kept::is_undatable;
 use crate::sweep::evidence::Withheld;
-use crate::sweep::plan::ExpiredTuple;
+use crate::sweep::expired::ExpiredTuple;
 
 /// The list, with all that this pass met, however much of it is to be remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::instant::UtcInstant;
-use crate::sweep::plan::ExpiredTuple;
-use crate::window::StoredTuple;
+use crate::rules::expiry::StoredTuple;
+use crate::rules::instant::UtcInstant;
+use crate::sweep::expired::ExpiredTuple;
 
 /// More parts than this are not remembered: the oldest ones are made one.
 pub const MOST_PARTS: usize = 200;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::WaitReason;
-use crate::backoff::Backoff;
+use crate::rules::backoff::Backoff;
 
 /// The longest pause, unless full passes come more often.
 const LONGEST: Duration = Duration::from_secs(6 * 3600);

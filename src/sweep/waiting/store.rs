@@ -16,7 +16,7 @@ use super::{Remembered, Waiting, order};
 use crate::catalog::discovery::TupleOfSpec;
 use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
-use crate::instant::UtcInstant;
+use crate::rules::instant::UtcInstant;
 
 /// So many entries are written by one statement.
 const PIECE: usize = 1_000;

@@ -2,9 +2,9 @@ mod pauses;
 
 use super::parts::{MOST_PARTS, PartOf, PartState};
 use super::*;
-use crate::catalog::discovery::Counts;
-use crate::sweep::plan::ExpiredTuple;
-use crate::window::evidence::Doubt;
+use crate::catalog::live_file::Counts;
+use crate::rules::expiry::evidence::Doubt;
+use crate::sweep::expired::ExpiredTuple;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);

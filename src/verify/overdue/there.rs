@@ -1,7 +1,7 @@
 //! Whether a file was there by a time: pure.
 
 use crate::catalog::checks::{Begin, CatalogState};
-use crate::instant::UtcInstant;
+use crate::rules::instant::UtcInstant;
 
 /// Whether a file was there by a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use tailrace::instant::UtcInstant;
+use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::Settings;
 use tailrace_kit::lake::{Field, NewFile};
 

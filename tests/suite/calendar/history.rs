@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use fastrand::Rng;
-use tailrace::instant::UtcInstant;
 use tailrace::policy::Mode;
+use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::Settings;
 use tailrace::sweep::reach::Reach;
 use tailrace_kit::lake::{Field, NewFile, Table};

@@ -16,7 +16,7 @@ mod wrong;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use tailrace::instant::UtcInstant;
+use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::Settings;
 use tailrace::sweep::reach::Reach;
 use tailrace::sweep::report::TableReport;

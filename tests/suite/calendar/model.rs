@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use tailrace::instant::UtcInstant;
+use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::{Outcome, TableReport};
 

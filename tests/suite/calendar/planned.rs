@@ -1,7 +1,7 @@
 //! What a plan of a large table tells by its calendar: when the next partition goes.
 
 use anyhow::{Context, Result};
-use tailrace::instant::UtcInstant;
+use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::Scope;
 use tailrace::sweep::find::NextExpiry;
 use tailrace::sweep::planning::plan_all;

@@ -1,8 +1,8 @@
 //! When a pass is full and when it is not, and what it stores.
 
 use anyhow::Result;
-use tailrace::instant::UtcInstant;
 use tailrace::policy::Mode;
+use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{Field, NewFile};
 

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use chrono::Datelike;
 use serde_json::{Value, json};
-use tailrace::instant::UtcInstant;
 use tailrace::policy::Mode;
+use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{Column, Field, NewFile, Table};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use tailrace::catalog::receipts::purge;
-use tailrace::shield::{Settings, renew};
+use tailrace::claims::{Settings, renew};
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::NewFile;
 

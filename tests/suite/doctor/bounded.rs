@@ -3,7 +3,7 @@
 use anyhow::Result;
 use tailrace::catalog::connect::close;
 use tailrace::catalog::inventory::upkeep::drained_of_late;
-use tailrace::catalog::removals::undrained;
+use tailrace::catalog::removal_queue::undrained;
 
 use crate::support::TestDatabase;
 use crate::support::wait::until;

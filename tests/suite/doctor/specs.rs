@@ -1,7 +1,7 @@
 //! Specs that somebody trusted, and those that wait for their mark.
 
 use anyhow::Result;
-use tailrace::instant::UtcInstant;
+use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::Settings;
 use tailrace_kit::lake::{CatalogOptions, Field, NewFile};
 

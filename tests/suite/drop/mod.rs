@@ -16,7 +16,7 @@ use tailrace::catalog::discovery::TupleOfSpec;
 use tailrace::catalog::session::Session;
 use tailrace::catalog::tables::TableIdentity;
 use tailrace::drop::{DropOutcome, DropRequest, Receipt, drop_tuples};
-use tailrace::window::StoredTuple;
+use tailrace::rules::expiry::StoredTuple;
 use tailrace_kit::lake::{Catalog, Field, NewFile, Table};
 
 use crate::explicit::patient;

@@ -6,10 +6,10 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use sqlx::PgPool;
 use tailrace::catalog::connect::{Access, Database};
+use tailrace::catalog::prewarm::{FILES, VECTORS, explain_pages, leaf_indexes};
 use tailrace::catalog::session::{Patience, Session};
 use tailrace::catalog::vectors::live_vectors;
-use tailrace::catalog::warm::{FILES, VECTORS, explain_pages, leaf_indexes};
-use tailrace::drop::warm::{Warmed, warm};
+use tailrace::drop::prewarm::{Warmed, warm};
 use tailrace_kit::lake::{CatalogOptions, Column, Field, Lake, Table};
 use tailrace_kit::server::{PrivateServer, ServerOptions, StopMode};
 

@@ -12,7 +12,7 @@ mod verified;
 mod whole;
 
 use anyhow::Result;
-use tailrace::instant::UtcInstant;
+use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::TableReport;
 use tailrace_kit::lake::{Catalog, Column, Field, NewFile, Table};

@@ -1,7 +1,7 @@
 //! Random histories of specs, with writers that go on with a spec for at most six days after its end.
 
 use anyhow::Result;
-use tailrace::instant::UtcInstant;
+use tailrace::rules::instant::UtcInstant;
 use tailrace_kit::lake::{Field, NewFile};
 use tailrace_kit::standin::Compaction;
 

@@ -1,7 +1,7 @@
 //! The bound as SQL reads it is the bound as the pure rules read it.
 
 use anyhow::Result;
-use tailrace::window::evidence::{Bound, BoundUnits};
+use tailrace::rules::expiry::evidence::{Bound, BoundUnits};
 
 use crate::support::TestDatabase;
 

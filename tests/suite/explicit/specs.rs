@@ -1,7 +1,7 @@
 //! Tuples of specs that are not the live one, or that only our copies know.
 
 use anyhow::Result;
-use tailrace::catalog::shape::copy_specs;
+use tailrace::catalog::specs::copy_specs;
 use tailrace::explicit::problem::Problem;
 use tailrace_kit::lake::{Field, NewFile};
 

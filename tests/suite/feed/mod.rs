@@ -23,7 +23,7 @@ use tailrace::drop::{DropOutcome, DropRequest, drop_tuples};
 use tailrace::explicit::call::TableRef;
 use tailrace::explicit::problem::Problem;
 use tailrace::feed::{self, Changes, ChangesPage, ChangesQuery};
-use tailrace::window::StoredTuple;
+use tailrace::rules::expiry::StoredTuple;
 use tailrace_kit::lake::{Catalog, Field, NewFile, Table};
 
 use crate::races::patient;

@@ -6,10 +6,10 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, ConnectOptions};
 use tailrace::catalog::connect::close;
+use tailrace::claims::renew;
 use tailrace::explicit::call::{TableRef, TruncateBody};
 use tailrace::explicit::truncate;
 use tailrace::feed;
-use tailrace::shield::renew;
 use tailrace_kit::lake::{Catalog, Field, NewFile, Table};
 
 use super::mask::masked;

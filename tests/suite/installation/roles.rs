@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use tailrace::catalog::connect::Database;
+use tailrace::claims::renew;
 use tailrace::installation::rights::{Purpose, Right, needed};
-use tailrace::shield::renew;
 use tailrace::sweep::report::Outcome;
 use tailrace::sweep::{Scope, Settings, run_pass};
 use tailrace_kit::lake::{Field, NewFile, Table};

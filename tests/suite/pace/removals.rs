@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use tailrace::catalog::connect::close;
-use tailrace::catalog::removals::undrained;
+use tailrace::catalog::removal_queue::undrained;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::Outcome;
 

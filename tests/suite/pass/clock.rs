@@ -138,7 +138,7 @@ async fn sixty_seconds_are_the_tolerance() -> Result<()> {
             catalog.backdate_snapshot(head, time).await?;
             report = database.sweep().await?;
             // Where the machine slept in between, the question was another one.
-            let ahead = tailrace::instant::UtcInstant::from(time).distance(report.as_of);
+            let ahead = tailrace::rules::instant::UtcInstant::from(time).distance(report.as_of);
             if ahead > std::time::Duration::from_secs(60) || seconds == 59_000 {
                 break;
             }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use tailrace::catalog::connect::close;
-use tailrace::catalog::shape::live_columns;
-use tailrace::instant::UtcInstant;
+use tailrace::catalog::specs::live_columns;
 use tailrace::policy::store;
+use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::Settings;
 use tailrace::sweep::plan::{Health, TablePlan, plan_table};
 use tailrace::sweep::plan_report::TablePlanReport;

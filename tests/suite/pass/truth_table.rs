@@ -1,8 +1,8 @@
 //! When a value leaves, through real rows, and not a microsecond earlier. The same table as in
-//! `src/window/tests.rs`, where it is held to the pure rules.
+//! `src/rules/expiry/tests.rs`, where it is held to the pure rules.
 
 use anyhow::Result;
-use tailrace::instant::UtcInstant;
+use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{Column, Field, NewFile};
 

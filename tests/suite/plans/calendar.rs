@@ -4,7 +4,7 @@
 use anyhow::Result;
 use tailrace::catalog::connect::close;
 use tailrace::catalog::wakes::first_due;
-use tailrace::instant::UtcInstant;
+use tailrace::rules::instant::UtcInstant;
 use tailrace_kit::lake::Field;
 
 use super::ALL;

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use tailrace::catalog::connect::close;
-use tailrace::catalog::removals::{TOLD, has_path_indexes, stuck};
+use tailrace::catalog::removal_queue::{TOLD, has_path_indexes, stuck};
 
 use super::ALL;
 use super::crowd::{Crowd, Statistics};

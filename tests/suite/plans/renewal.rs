@@ -1,7 +1,7 @@
 //! What a renewal of claims asks of all tables: for each a few keys are looked up, however much there is.
 
 use anyhow::{Context, Result};
-use tailrace::shield::renew;
+use tailrace::claims::renew;
 use tailrace_kit::lake::{Field, NewFile};
 
 use super::ALL;

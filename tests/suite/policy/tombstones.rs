@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde_json::json;
-use tailrace::shield::{Settings as ShieldSettings, renew};
+use tailrace::claims::{Settings as ShieldSettings, renew};
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{Field, NewFile, Table};
 

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use chrono::{DateTime, FixedOffset, TimeDelta};
 use serde_json::Value;
-use tailrace::catalog::failure::is_away;
+use tailrace::catalog::errors::is_away;
 use tailrace::sweep::LostOnTheWay;
 use tailrace_kit::lake::Field;
 

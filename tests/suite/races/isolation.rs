@@ -5,12 +5,13 @@ use std::time::Duration;
 use anyhow::Result;
 use sqlx::AssertSqlSafe;
 use tailrace::catalog::connect::{Database, close};
-use tailrace::catalog::discovery::{Counts, TupleOfSpec};
+use tailrace::catalog::discovery::TupleOfSpec;
+use tailrace::catalog::live_file::Counts;
 use tailrace::catalog::tables::TableIdentity;
 use tailrace::drop::{DropOutcome, DropRequest, drop_tuples};
+use tailrace::rules::expiry::StoredTuple;
 use tailrace::sweep::report::Outcome;
 use tailrace::sweep::{Scope, run_pass};
-use tailrace::window::StoredTuple;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::gate::in_order;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use fastrand::Rng;
-use tailrace::instant::UtcInstant;
+use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::NewFile;
 

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use anyhow::Result;
 use serde_json::json;
 use sqlx::postgres::PgPoolOptions;
-use tailrace::clock_guard::Reading;
+use tailrace::rules::clock_guard::Reading;
 use tailrace::sweep::report::Outcome;
 use tailrace::sweep::{Progress, Scope, Settings, run_pass};
 use tailrace_kit::lake::{Field, Lake, NewFile};

@@ -2,7 +2,7 @@
 //! no single transaction.
 
 use anyhow::Result;
-use tailrace::shield::renew;
+use tailrace::claims::renew;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{Field, NewFile};
 

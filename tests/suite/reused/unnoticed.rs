@@ -2,7 +2,7 @@
 //! catalog.
 
 use anyhow::Result;
-use tailrace::shield::renew;
+use tailrace::claims::renew;
 use tailrace_kit::lake::{Column, Field, NewFile};
 use tailrace_kit::standin::Cleanup;
 

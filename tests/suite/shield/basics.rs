@@ -1,8 +1,8 @@
 //! Files of the window are claimed and left alone, and nothing else is.
 
 use anyhow::Result;
+use tailrace::claims::renew;
 use tailrace::policy::Mode;
-use tailrace::shield::renew;
 use tailrace_kit::lake::{Field, differences};
 use tailrace_kit::standin::Compaction;
 

@@ -1,8 +1,8 @@
 //! Several catalogs in one renewal: what is the matter with one is no matter of the others.
 
 use anyhow::Result;
+use tailrace::claims::renew;
 use tailrace::policy::Mode;
-use tailrace::shield::renew;
 use tailrace_kit::lake::{Field, Table};
 
 use super::{append, rows_of, settings};
@@ -111,7 +111,7 @@ async fn without_claims_all_is_released_in_all_catalogs() -> Result<()> {
     let raw = tables(&database, &["a", "b"]).await?;
     renew(&database.tailrace(), &settings(), None).await?;
     assert_eq!(claimed(&database, &raw).await?, [1, 1]);
-    let off = tailrace::shield::Settings { claims: false, ..settings() };
+    let off = tailrace::claims::Settings { claims: false, ..settings() };
     let renewed = renew(&database.tailrace(), &off, None).await?;
     assert_eq!((renewed.files, renewed.failed), (0, vec![]));
     assert_eq!(claimed(&database, &raw).await?, [0, 0]);

@@ -1,8 +1,8 @@
 //! How much is claimed, and how it is cut into rows.
 
 use anyhow::Result;
-use tailrace::shield::Settings;
-use tailrace::shield::rows::MOST_IDS;
+use tailrace::claims::Settings;
+use tailrace::claims::rows::MOST_IDS;
 use tailrace_kit::lake::NewFile;
 
 use super::{Scene, settings};

@@ -1,7 +1,7 @@
 //! The ways by which the files of the window are found, which all lead to the same.
 
 use anyhow::Result;
-use tailrace::shield::Settings;
+use tailrace::claims::Settings;
 use tailrace_kit::lake::{Field, NewFile};
 
 use super::{Scene, append, settings};

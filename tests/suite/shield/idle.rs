@@ -3,7 +3,7 @@
 use anyhow::Result;
 use tailrace::catalog::connect::Database;
 use tailrace::catalog::triage::catalogs::note_copied;
-use tailrace::shield::{Settings, renew};
+use tailrace::claims::{Settings, renew};
 use tailrace_kit::lake::{Column, Field, NewFile, Table};
 
 use super::{append, rows_of, settings};

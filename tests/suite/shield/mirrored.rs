@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use tailrace::clock_guard::Reading;
-use tailrace::shield::{Renewed, Settings, renew};
+use tailrace::claims::{Renewed, Settings, renew};
+use tailrace::rules::clock_guard::Reading;
 use tailrace_kit::lake::{Field, Table};
 
 use super::settings;
@@ -94,7 +94,7 @@ async fn beside_a_stored_policy_and_bound_as_by_a_pass() -> Result<()> {
 async fn nothing_is_mirrored_where_a_pass_would_not() -> Result<()> {
     let (database, table) = scene().await?;
     let nothing: [Value; 0] = [];
-    let now = tailrace::instant::UtcInstant::from(chrono::Utc::now());
+    let now = tailrace::rules::instant::UtcInstant::from(chrono::Utc::now());
     let apart =
         Reading { host: now.plus(std::time::Duration::from_secs(3600)), ..Reading::rehearsed(now) };
     let refused = Settings { clock: Some(apart), ..settings() };

@@ -13,8 +13,8 @@ mod servers;
 mod specs;
 
 use anyhow::Result;
+use tailrace::claims::{Renewed, Settings, renew};
 use tailrace::config::{Config, LoadOptions};
-use tailrace::shield::{Renewed, Settings, renew};
 use tailrace_kit::lake::{Catalog, Field, NewFile, Table};
 
 use crate::support::TestDatabase;

@@ -1,9 +1,9 @@
 //! Renewals beside each other, and beside a change of the policy.
 
 use anyhow::Result;
-use tailrace::catalog::claims;
+use tailrace::catalog::compaction_claims;
+use tailrace::claims::{release, renew};
 use tailrace::policy::Mode;
-use tailrace::shield::{release, renew};
 
 use super::{Scene, settings};
 use crate::support::wait::until;
@@ -28,7 +28,7 @@ async fn what_was_found_by_an_older_policy_is_not_claimed() -> Result<()> {
     scene.files(&[8]).await?;
     let mut session = scene.database.plain_session().await?;
     let mut other = session.begin().await?;
-    claims::lock(&mut other, scene.catalog.catalog_id).await?;
+    compaction_claims::lock(&mut other, scene.catalog.catalog_id).await?;
     let (database, settings) = (scene.database.tailrace(), settings());
     let renewing = tokio::spawn(async move { renew(&database, &settings, None).await });
     until("the renewal waits to write", async || {

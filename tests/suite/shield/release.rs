@@ -76,7 +76,7 @@ async fn over_http_too() -> Result<()> {
     let scene = Served::with(&[("TAILRACE__COMPACTION__RENEW_EVERY", "10m")]).await?;
     let path = format!("{TABLE}/partition-retention");
     let renewed = || async {
-        tailrace::shield::renew(&scene.database.tailrace(), &super::settings(), None).await?;
+        tailrace::claims::renew(&scene.database.tailrace(), &super::settings(), None).await?;
         super::rows_of(&scene.database, &scene.table).await
     };
     let policy = |mode: &str| format!(r#"{{"field": "at", "keep": "7d", "mode": "{mode}"}}"#);

@@ -1,7 +1,7 @@
 //! Older servers.
 
 use anyhow::Result;
-use tailrace::shield::renew;
+use tailrace::claims::renew;
 use tailrace_kit::lake::{Field, NewFile};
 
 use super::{Scene, append, settings};

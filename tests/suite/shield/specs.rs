@@ -1,8 +1,8 @@
 //! Renewals copy partition specs: passes may be further apart than the server keeps one that ended.
 
 use anyhow::Result;
-use tailrace::instant::UtcInstant;
-use tailrace::shield::{Settings as ShieldSettings, renew};
+use tailrace::claims::{Settings as ShieldSettings, renew};
+use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::TableReport;
 use tailrace_kit::lake::{Field, NewFile, Table};

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use tailrace::catalog::connect::Database;
+use tailrace::claims::renew;
 use tailrace::config::{Config, LoadOptions};
 use tailrace::doctor::{Doctor, examine};
-use tailrace::shield::renew;
 use tailrace::sweep::Scope;
 use tailrace::verify::{Settings, verify};
 

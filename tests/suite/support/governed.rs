@@ -3,13 +3,13 @@
 use anyhow::{Context, Result, bail, ensure};
 use sqlx::AssertSqlSafe;
 use tailrace::catalog::connect::close;
-use tailrace::catalog::shape::table_shape;
+use tailrace::catalog::specs::table_shape;
 use tailrace::catalog::tables::{LiveTable, catalogs, live_tables};
 use tailrace::policy::field::FieldExpression;
-use tailrace::policy::keep::Keep;
 use tailrace::policy::present::PolicyField;
 use tailrace::policy::store;
 use tailrace::policy::{Mode, Policy, Source};
+use tailrace::rules::keep::Keep;
 use tailrace::sweep::Scope;
 use tailrace::sweep::plan::TablePlan;
 use tailrace::sweep::plan_report::PlanReport;

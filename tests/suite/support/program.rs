@@ -9,7 +9,7 @@ use sqlx::{ConnectOptions, PgConnection};
 use tailrace::catalog::connect::Database;
 use tailrace::catalog::session::{Patience, Session};
 use tailrace::config::{Config, LoadOptions};
-use tailrace::instant::UtcInstant;
+use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::plan::TablePlan;
 use tailrace::sweep::planning::plan_all;
 use tailrace::sweep::report::{PassReport, TableReport};

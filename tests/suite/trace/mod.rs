@@ -16,7 +16,7 @@ use anyhow::{Context, Result};
 use chrono::{DateTime, TimeDelta, Utc};
 use tailrace::catalog::connect::close;
 use tailrace::catalog::tables::catalogs;
-use tailrace::instant::UtcInstant;
+use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::Settings;
 use tailrace::trace::{Asked, DropTrace, TraceReport, advance, trace};
 use tailrace_kit::lake::{Catalog, CatalogOptions, Field, NewFile, Table};

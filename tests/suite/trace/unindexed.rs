@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use tailrace::catalog::connect::close;
-use tailrace::catalog::traces::unindexed::left;
+use tailrace::catalog::drop_lifecycle::unindexed::left;
 use tailrace::trace::state::{Hold, Stage};
 use tailrace_kit::lake::{Field, NewFile};
 

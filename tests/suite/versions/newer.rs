@@ -1,7 +1,7 @@
 //! Servers that are newer than V27.
 
 use anyhow::Result;
-use tailrace::shield::renew;
+use tailrace::claims::renew;
 use tailrace::sweep::report::Outcome;
 
 use super::{daemon_on, every_command_is_refused, every_request_is_refused, filled, is_told};
@@ -137,7 +137,7 @@ async fn a_claim_that_cannot_be_filled_stops_claims_alone() -> Result<()> {
     let shown = "each row of the server's claims must fill hog_compaction_claim.pool";
     assert_eq!(said.of("server")[0], ("problem", shown));
     // Who has switched claims off misses none.
-    let off = tailrace::shield::Settings { claims: false, ..settings() };
+    let off = tailrace::claims::Settings { claims: false, ..settings() };
     assert_eq!(renew(&database.tailrace(), &off, None).await?.failed, []);
     assert_eq!(database.sweep_one().await?.outcome, Outcome::Dropped);
     assert_eq!(table.live_files().await?, []);

@@ -10,9 +10,9 @@ use tailrace::catalog::marks::note_marks;
 use tailrace::catalog::session::Session;
 use tailrace::catalog::tables::TableIdentity;
 use tailrace::catalog::trust::record_trust;
-use tailrace::instant::UtcInstant;
+use tailrace::rules::expiry::{KeptReason, StoredTuple};
+use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::waiting::{Remembered, WaitReason, Waiting, store};
-use tailrace::window::{KeptReason, StoredTuple};
 
 use super::{NOW, Scene};
 

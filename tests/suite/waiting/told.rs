@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use serde_json::json;
-use tailrace::instant::UtcInstant;
 use tailrace::policy::Mode;
+use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::Scope;
 use tailrace::sweep::report::Outcome;
 use tailrace::verify::report::{Check, Report, Status};

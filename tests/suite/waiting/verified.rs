@@ -1,7 +1,7 @@
 //! What waits is no violation, however much it is; what has not expired does not wait.
 
 use anyhow::Result;
-use tailrace::instant::UtcInstant;
+use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::Scope;
 use tailrace::verify::report::{Check, Report, Status};
 use tailrace::verify::verify;

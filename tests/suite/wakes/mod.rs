@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::Result;
 use tailrace::catalog::connect::close;
 use tailrace::catalog::wakes::first_due;
-use tailrace::instant::UtcInstant;
+use tailrace::rules::instant::UtcInstant;
 use tailrace_kit::lake::{Catalog, Field, Table};
 
 use crate::support::TestDatabase;

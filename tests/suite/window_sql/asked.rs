@@ -7,11 +7,11 @@ use serde_json::json;
 
 use tailrace::catalog::connect::close;
 use tailrace::catalog::session::Session;
-use tailrace::catalog::shape::spec_book;
+use tailrace::catalog::specs::spec_book;
 use tailrace::catalog::window_rules::keep_window_rules;
-use tailrace::instant::UtcInstant;
 use tailrace::policy::store;
-use tailrace::window::{Judge, Retention, SpecBook, StoredTuple, Verdict};
+use tailrace::rules::expiry::{Judge, Retention, SpecBook, StoredTuple, Verdict};
+use tailrace::rules::instant::UtcInstant;
 use tailrace_kit::lake::Table;
 
 use crate::support::TestDatabase;

@@ -1,9 +1,9 @@
-//! Values that an earlier field can have stored, as the truth table of src/window/spec_judge has
+//! Values that an earlier field can have stored, as the truth table of src/rules/expiry/spec_judge has
 //! them: no file can prove what they are here, so they are in no window.
 
 use anyhow::{Context, Result};
-use tailrace::window::domain::Domain;
-use tailrace::window::{SpecBook, SpecField};
+use tailrace::rules::expiry::domain::Domain;
+use tailrace::rules::expiry::{SpecBook, SpecField};
 use tailrace_kit::lake::{Column, Field, Table};
 
 use super::asked::{Answers, DAY, Question, agree};
@@ -44,7 +44,7 @@ async fn answers(
     spec_id: i64,
     tuples: &[Values],
 ) -> Result<Answers> {
-    let at = NOW.parse::<tailrace::instant::UtcInstant>()?.minus(DAY);
+    let at = NOW.parse::<tailrace::rules::instant::UtcInstant>()?.minus(DAY);
     let asked: Vec<_> =
         tuples.iter().map(|values| Question { spec_id, values: values.clone(), at }).collect();
     agree(database, table, &asked).await

@@ -1,7 +1,7 @@
 //! Tables whose specs changed: a text that may mean several things.
 
 use anyhow::{Context, Result};
-use tailrace::instant::UtcInstant;
+use tailrace::rules::instant::UtcInstant;
 use tailrace_kit::lake::{Column, Field, Table};
 
 use super::asked::{Answers, DAY, Question, agree, around};
@@ -40,7 +40,8 @@ fn questions(specs: &[i64], tuples: &[Values]) -> Vec<Question> {
             ("identity", "date"),
             ("identity", "timestamp"),
         ] {
-            let read = tailrace::transform::TimeTransform::of_field(transform, Some(col_type));
+            let read =
+                tailrace::rules::transform::TimeTransform::of_field(transform, Some(col_type));
             let range = read.and_then(|read| read.decode(Some(text)).ok());
             ends.extend(range.into_iter().flat_map(|range| [range.start, range.end]));
         }

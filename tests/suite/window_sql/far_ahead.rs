@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use tailrace::instant::UtcInstant;
+use tailrace::rules::instant::UtcInstant;
 use tailrace_kit::lake::{Column, Field};
 
 use super::asked::{Answers, DAY, Question, agree};

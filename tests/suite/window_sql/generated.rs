@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use fastrand::Rng;
 use serde_json::json;
-use tailrace::instant::UtcInstant;
-use tailrace::transform::TimeTransform;
+use tailrace::rules::instant::UtcInstant;
+use tailrace::rules::transform::TimeTransform;
 use tailrace_kit::lake::{Column, Field, Table};
 
 use super::asked::{Answers, DAY, Question, agree};

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use tailrace::catalog::window_rules::keep_window_rules;
+use tailrace::claims::renew;
 use tailrace::policy::Mode;
-use tailrace::shield::renew;
 use tailrace_kit::lake::{Field, Table};
 
 use crate::support::TestDatabase;

@@ -2,7 +2,7 @@
 //! server deleted.
 
 use anyhow::{Context, Result};
-use tailrace::instant::UtcInstant;
+use tailrace::rules::instant::UtcInstant;
 use tailrace_kit::lake::{Column, Field, Table};
 
 use super::asked::{Answers, DAY, Question, agree};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use tailrace::instant::UtcInstant;
-use tailrace::transform::TimeTransform;
+use tailrace::rules::instant::UtcInstant;
+use tailrace::rules::transform::TimeTransform;
 use tailrace_kit::lake::{Column, Field, Table};
 
 use super::asked::{DAY, Question, agree, around};

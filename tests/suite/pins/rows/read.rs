@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use tailrace::instant::UtcInstant;
+use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::Table;

@@ -1,0 +1,96 @@
+//! The shield: the files that policies are about to drop, leased so that the server's compaction
+//! does not rewrite them first.
+//!
+//! What is claimed: the live files that have expired, or will have within `compaction.lead`, of
+//! tables with a policy that enforces; the soonest first, where they are too many. By the same
+//! judge as a pass, told a `now` that is the lead later. [`renew()`] claims and renews for all
+//! catalogs, on a timer of its own beside the passes; [`policy_changed`] releases at once what a
+//! changed policy no longer covers. [`rows`] decides what to write, without IO.
+//!
+//! A claim is a lease and never an authorisation: a compaction that was planned before it may
+//! still win or lose by the commit lock alone, and a pass drops claimed files like any others; the
+//! ids are dead then, and go with the next renewal.
+//!
+//! What a renewal claims and for how long is a matter of the database's clock: where that is refused
+//! as it is for passes ([`clock_guard`](crate::rules::clock_guard)), it writes nothing, and leases lapse.
+//!
+//! A renewal runs over all catalogs at once: `intake` asks, in a number of statements that does not grow with
+//! what is there, what a pass asks, and `triage` decides, without IO. Its files are those of the rows of the
+//! [calendar](crate::sweep::calendar) whose end plus keep is within the lead, and those that came since the
+//! watermark; what waits beyond the lead is left out. So it works on the tables with such rows or files, on
+//! those of which the calendar does not tell, and on those with claims of ours. It reads the calendar and
+//! writes none of it. What nobody governs any more is released in all catalogs by one statement.
+//!
+//! Each renewal copies the partition specs of catalogs whose definitions moved too, whether or not anything is
+//! claimed: passes may be further apart than the server keeps a spec that ended. And it mirrors the properties
+//! that say something new, and keeps the rules of the window in SQL where they are old (`learn`).
+//!
+//! Any number of daemons may do this side by side: they share the claimant of a catalog, take
+//! turns at writing, and each writes what is true by its own look.
+
+mod find;
+mod intake;
+mod learn;
+mod lease;
+mod release;
+mod renew;
+mod renewed;
+pub mod rows;
+mod tell;
+mod timer;
+mod triage;
+
+use std::time::Duration;
+
+pub use release::{policy_changed, release};
+pub use renew::renew;
+pub use renewed::{Failed, Renewed};
+pub use timer::Timer;
+
+use crate::config::{Config, CrossCheck};
+use crate::rules::clock_guard::Reading;
+use crate::sweep::reach::Reach;
+
+/// How long a claim holds unless it is renewed: several renewals may fail before a planner sees
+/// the files again, and a tailrace that is gone is in nobody's way for longer.
+pub const LEASE: Duration = Duration::from_secs(30 * 60);
+
+/// What the shield is told: the part of the configuration that it goes by.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Whether anything is claimed. Where it is not, what was claimed is let go.
+    pub claims: bool,
+    /// How long before its expiry a file is claimed.
+    pub lead: Duration,
+    /// At most so many files of a table are claimed.
+    pub max_claimed_files: usize,
+    /// The shortest `keep` that is acted upon.
+    pub min_keep: Duration,
+    /// What the clocks say, in place of asking them.
+    pub clock: Option<Reading>,
+    /// The farthest that host and database may be apart.
+    pub max_clock_skew: Duration,
+    /// Beyond this many distinct texts at a key they are not listed.
+    pub max_values: i64,
+    /// What becomes of partitions that hold newer rows by their column statistics.
+    pub cross_check: CrossCheck,
+    /// How much one step of looking for files takes on.
+    pub reach: Reach,
+}
+
+impl Settings {
+    /// The settings that the configuration has.
+    pub fn from_config(config: &Config) -> Self {
+        Settings {
+            claims: config.compaction.claims,
+            lead: config.compaction.lead.get(),
+            max_claimed_files: config.compaction.max_claimed_files.get() as usize,
+            min_keep: config.guard.min_keep.get(),
+            clock: None,
+            max_clock_skew: config.guard.max_clock_skew.get(),
+            max_values: config.discovery.max_values.get() as i64,
+            cross_check: config.guard.cross_check,
+            reach: Reach::default(),
+        }
+    }
+}

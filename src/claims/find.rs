@@ -1,0 +1,140 @@
+//! Which of a table's files are in the drop window.
+
+use std::collections::BTreeSet;
+
+use super::Settings;
+use crate::catalog::discovery::has_lookup_index;
+use crate::catalog::session::Session;
+use crate::catalog::specs::spec_book;
+use crate::catalog::tables::TableIdentity;
+use crate::policy::Policy;
+use crate::rules::expiry::{Judge, Retention, SpecBook};
+use crate::rules::instant::UtcInstant;
+use crate::sweep::calendar;
+use crate::sweep::evidence::Evidence;
+use crate::sweep::lookup::list_expired;
+use crate::sweep::lookup::{Candidate, Lookup};
+use crate::sweep::memory::{BookDigest, store};
+use crate::sweep::plan::NOT_PARQUET;
+use crate::sweep::sorter::Sorter;
+
+/// The judge of the drop window: what it says has expired is in it.
+pub fn window_judge(
+    book: &SpecBook,
+    policy: &Policy,
+    now: UtcInstant,
+    settings: &Settings,
+) -> Judge {
+    Judge::new(
+        book,
+        Retention {
+            source_field_id: policy.source_field_id,
+            keep: policy.keep.length(),
+            now: now.plus(settings.lead),
+        },
+    )
+}
+
+/// The live files in the window, at most `settings.max_claimed_files`, the soonest to expire first;
+/// `None` where they cannot be told without reading a large table whole.
+///
+/// By the calendar, which is only read: the rows that fall due within the lead, but for those whose next look
+/// lies beyond it, and the files that came since the watermark. Each step is a bounded statement; none holds a
+/// transaction open, and what is written meanwhile may be missed until the next renewal.
+pub async fn files_in_window(
+    connection: &mut Session,
+    table: &TableIdentity,
+    policy: &Policy,
+    now: UtcInstant,
+    settings: &Settings,
+) -> anyhow::Result<Option<BTreeSet<i64>>> {
+    let book = spec_book(connection, table.catalog_id, table.table_id).await?;
+    let judge = window_judge(&book, policy, now, settings);
+    let lookup = Lookup { table, judge: &judge, reach: &settings.reach };
+    let has_index = has_lookup_index(connection).await?;
+    let mut sorter = Sorter::for_commits(&judge);
+    let loaded = match has_index {
+        true => store::load(connection, table, policy.source_field_id).await?,
+        false => None,
+    };
+    // What pauses under another policy is looked at by the next pass.
+    let is_of_policy =
+        loaded.as_ref().is_some_and(|it| it.policy_revision == Some(policy.revision));
+    // A first reading that is under way has yet to come to values of the table.
+    let marks = lookup.marks(connection).await?;
+    let memory = loaded.map(|loaded| loaded.memory.checked(marks, now)).filter(|memory| {
+        !memory.owes_full_pass
+            && memory.full_pass_at.is_some()
+            && memory.book == BookDigest::of(&book, policy.source_field_id)
+    });
+    let mut is_told = false;
+    if let Some(memory) = memory {
+        let through = judge.retention().cutoff();
+        let until = is_of_policy.then(|| now.plus(settings.lead));
+        let most = i64::try_from(settings.max_claimed_files).unwrap_or(i64::MAX);
+        let due = calendar::read::due(connection, table, through, until, most).await?;
+        let candidates = lookup.ask(connection, due).await?.candidates;
+        if !lookup.is_crowded(connection, &candidates).await? {
+            let late = memory.watermark.through_snapshot;
+            let late = lookup.began_after(connection, late, settings.reach.small_table).await?;
+            // So many that it cannot be told which are claimed: the values are listed instead.
+            is_told = late.is_some();
+            late.into_iter().flatten().for_each(|file| sorter.add(file));
+            look_up(connection, &lookup, &candidates, settings, &mut sorter).await?;
+        }
+    }
+    if !is_told {
+        is_told = match lookup.small_table(connection).await? {
+            Some(files) => {
+                files.into_iter().for_each(|file| sorter.add(file));
+                true
+            }
+            None if has_index => {
+                let listed = list_expired(connection, &lookup, settings.max_values).await?;
+                if let Some(candidates) = &listed {
+                    look_up(connection, &lookup, candidates, settings, &mut sorter).await?;
+                }
+                listed.is_some()
+            }
+            None => false,
+        };
+    }
+    anyhow::ensure!(sorter.is_parquet, NOT_PARQUET);
+    if !is_told {
+        return Ok(None);
+    }
+    let mut files = 0;
+    let soonest: Vec<_> = sorter
+        .take()
+        .into_iter()
+        .take_while(|tuple| {
+            let has_room = files < settings.max_claimed_files;
+            files += tuple.ids.len();
+            has_room
+        })
+        .collect();
+    // What its evidence keeps is not dropped within the lead, and compaction may have it.
+    let mut evidence = Evidence::new(table, &judge, &book, settings.cross_check);
+    let examined = evidence.examine(connection, soonest, true).await?;
+    let soonest_first = examined.expired.into_iter().flat_map(|tuple| tuple.ids);
+    Ok(Some(soonest_first.take(settings.max_claimed_files).collect()))
+}
+
+/// Gives the files of some texts to the sorter, until it has as many as may be claimed.
+async fn look_up(
+    connection: &mut Session,
+    lookup: &Lookup<'_>,
+    candidates: &[Candidate],
+    settings: &Settings,
+    sorter: &mut Sorter<'_>,
+) -> anyhow::Result<()> {
+    for at_key in candidates.chunk_by(|a, b| a.key_index == b.key_index) {
+        for texts in at_key.chunks(lookup.reach.texts_at_once) {
+            if sorter.files() >= settings.max_claimed_files {
+                return Ok(());
+            }
+            lookup.with_texts(connection, texts, |_| true, sorter).await?;
+        }
+    }
+    Ok(())
+}

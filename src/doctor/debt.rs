@@ -1,0 +1,215 @@
+//! Compaction debt per table, by the sample that the server publishes, with and without what
+//! retention is about to drop: rewriting that would be for nothing.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use crate::catalog::clock;
+use crate::catalog::compaction_sample::{self, Generation, Sampled, SampledTuple};
+use crate::catalog::connect::{Database, close};
+use crate::catalog::session::Session;
+use crate::catalog::specs::spec_book;
+use crate::catalog::tables::{Catalog, LiveTable, catalogs, live_tables};
+use crate::policy::effective;
+use crate::policy::{Mode, Policy};
+use crate::rules::expiry::{Judge, Retention, StoredTuple, Verdict};
+use crate::rules::instant::UtcInstant;
+
+/// What policies count, and how far their windows reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// The shortest `keep` that is acted upon.
+    pub min_keep: Duration,
+    /// `compaction.lead`: what expires within it is not worth a rewrite.
+    pub lead: Duration,
+}
+
+/// The debt of all catalogs in scope.
+#[derive(Debug, Serialize)]
+pub struct DebtReport {
+    /// The database's time, by which the window is judged.
+    pub as_of: UtcInstant,
+    /// How far the window reaches ahead.
+    pub lead_seconds: u64,
+    /// By name.
+    pub catalogs: Vec<CatalogDebt>,
+}
+
+/// The debt of a catalog.
+#[derive(Debug, Serialize)]
+pub struct CatalogDebt {
+    /// Its name.
+    pub catalog: String,
+    /// The published generation; `None` where nothing is published, and then there are no tables.
+    pub generation: Option<i64>,
+    /// When the sample was taken.
+    pub sampled_at: Option<DateTime<Utc>>,
+    /// By namespace and name: every live table that has files in the sample.
+    pub tables: Vec<TableDebt>,
+}
+
+/// The debt of a table.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct TableDebt {
+    /// The namespace's name.
+    pub namespace: String,
+    /// The table's name.
+    pub table: String,
+    /// Whether a policy enforces: only then is there a window.
+    pub is_enforced: bool,
+    /// Why the policy has no window although one was asked for.
+    pub problem: Option<String>,
+    /// All that the sample has.
+    pub all: Sampled,
+    /// What of it has expired or will within the lead.
+    pub window: Sampled,
+    /// What is left without the window: the debt that is worth paying.
+    pub without_window: Sampled,
+    /// Bytes that a compactor would read and write again for files that are about to go, and
+    /// leaves alone while they are shielded: the estimated bytes of the window's selected files.
+    pub saved_rewrite_bytes: i64,
+}
+
+/// Reads the debt of every catalog, or of one by its name. The session is unable to write.
+///
+/// # Errors
+/// The database is away, a right is missing, or there is no such catalog.
+pub async fn debt(
+    database: &Database,
+    catalog: Option<&str>,
+    rules: Rules,
+) -> anyhow::Result<DebtReport> {
+    let mut connection = database.read_only_session().await?;
+    let read = debt_in(&mut connection, catalog, rules).await;
+    close(connection).await;
+    read
+}
+
+async fn debt_in(
+    connection: &mut Session,
+    only: Option<&str>,
+    rules: Rules,
+) -> anyhow::Result<DebtReport> {
+    let as_of = clock::now(connection).await?;
+    let mut found: Vec<Catalog> = catalogs(connection).await?;
+    if let Some(name) = only {
+        found.retain(|catalog| catalog.name == name);
+        anyhow::ensure!(!found.is_empty(), "there is no catalog {name:?}");
+    }
+    let mut report = DebtReport { as_of, lead_seconds: rules.lead.as_secs(), catalogs: Vec::new() };
+    for catalog in found {
+        report.catalogs.push(catalog_debt(connection, &catalog, as_of, rules).await?);
+    }
+    Ok(report)
+}
+
+async fn catalog_debt(
+    connection: &mut Session,
+    catalog: &Catalog,
+    as_of: UtcInstant,
+    rules: Rules,
+) -> anyhow::Result<CatalogDebt> {
+    let published = compaction_sample::published(connection, catalog.catalog_id).await?;
+    let mut debt = CatalogDebt {
+        catalog: catalog.name.clone(),
+        generation: published.map(|generation| generation.number),
+        sampled_at: published.and_then(|generation| generation.sampled_at),
+        tables: Vec::new(),
+    };
+    let Some(generation) = published else { return Ok(debt) };
+    let sampled = compaction_sample::tables(connection, catalog.catalog_id, generation).await?;
+    // A table that was dropped since is no debt of anybody.
+    for table in live_tables(connection, catalog, false).await? {
+        let of_table = sampled.binary_search_by_key(&table.identity.table_id, |(id, _)| *id);
+        if let Ok(at) = of_table {
+            let all = sampled[at].1;
+            let all = (all, generation);
+            debt.tables.push(table_debt(connection, &table, all, as_of, rules).await?);
+        }
+    }
+    Ok(debt)
+}
+
+async fn table_debt(
+    connection: &mut Session,
+    table: &LiveTable,
+    (all, generation): (Sampled, Generation),
+    as_of: UtcInstant,
+    rules: Rules,
+) -> anyhow::Result<TableDebt> {
+    let (policy, problem) = match effective::look(connection, table, rules.min_keep).await? {
+        Ok(policy) => (policy, None),
+        Err(problem) => (None, Some(problem)),
+    };
+    let enforced = policy.filter(|policy| policy.mode == Mode::Enforce && table.is_parquet);
+    let window = match &enforced {
+        Some(policy) => {
+            in_window(connection, table, policy, generation, as_of.plus(rules.lead)).await?
+        }
+        None => Sampled::nothing(generation.has_measures),
+    };
+    Ok(TableDebt {
+        namespace: table.identity.namespace.clone(),
+        table: table.identity.table.clone(),
+        is_enforced: enforced.is_some(),
+        problem,
+        all,
+        window,
+        without_window: less(all, window),
+        saved_rewrite_bytes: window.selected_bytes,
+    })
+}
+
+/// What of the table's sample will have expired at a time.
+async fn in_window(
+    connection: &mut Session,
+    table: &LiveTable,
+    policy: &Policy,
+    generation: Generation,
+    at: UtcInstant,
+) -> anyhow::Result<Sampled> {
+    let (catalog_id, table_id) = (table.identity.catalog_id, table.identity.table_id);
+    let book = spec_book(connection, catalog_id, table_id).await?;
+    let (source_field_id, keep) = (policy.source_field_id, policy.keep.length());
+    let judge = Judge::new(&book, Retention { source_field_id, keep, now: at });
+    let tuples = compaction_sample::tuples(connection, catalog_id, table_id, generation).await?;
+    Ok(expired(&judge, &tuples, generation.has_measures))
+}
+
+/// The sum of the tuples that the judge says have expired beyond doubt. The sample has no files, so
+/// what evidence would say of them is not asked.
+pub fn expired(judge: &Judge, tuples: &[SampledTuple], has_measures: bool) -> Sampled {
+    let mut sum = Sampled::nothing(has_measures);
+    for tuple in tuples {
+        match judge.judge(tuple.spec_id, &stored(judge, tuple)) {
+            Verdict::Expired { doubt, .. } if doubt.is_none() => sum += tuple.amount,
+            Verdict::Expired { .. } | Verdict::Kept { .. } => {}
+        }
+    }
+    sum
+}
+
+/// The sample has the values alone, in the order of the spec's keys: one of another length is
+/// damaged, and matches none.
+fn stored(judge: &Judge, tuple: &SampledTuple) -> StoredTuple {
+    let values = tuple.values.clone().unwrap_or_default();
+    let spec = tuple.spec_id.and_then(|spec_id| judge.spec(spec_id));
+    let keys = spec.map(|spec| spec.keys()).unwrap_or_default();
+    StoredTuple { keys: keys.to_vec(), values }
+}
+
+/// Both are of one generation, read at two moments: another may have been published in between, so
+/// the difference is never below nothing.
+fn less(all: Sampled, part: Sampled) -> Sampled {
+    let minus = |a: i64, b: i64| a.saturating_sub(b).max(0);
+    Sampled {
+        files: minus(all.files, part.files),
+        small_files: minus(all.small_files, part.small_files),
+        selected: minus(all.selected, part.selected),
+        bytes: minus(all.bytes, part.bytes),
+        selected_bytes: minus(all.selected_bytes, part.selected_bytes),
+        records: all.records.zip(part.records).map(|(a, b)| minus(a, b)),
+    }
+}

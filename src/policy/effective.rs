@@ -1,0 +1,162 @@
+//! Which policy is in force for a table.
+
+use std::time::Duration;
+
+use crate::catalog::session::Session;
+use crate::catalog::specs::{live_columns, table_shape};
+use crate::catalog::tables::{LiveTable, TableIdentity};
+use crate::events;
+use crate::policy::store::{self, PolicyRow, PolicyRows};
+use crate::policy::{Policy, Source, property};
+
+/// The policy in force, or why there is none although somebody asked for one; `Ok(None)` where
+/// nobody did.
+pub type Effective = Result<Option<Policy>, String>;
+
+/// Finds the policy in force without writing anything. A property that no pass has mirrored yet
+/// is read as a first pass would read it.
+pub async fn look(
+    connection: &mut Session,
+    table: &LiveTable,
+    min_keep: Duration,
+) -> sqlx::Result<Effective> {
+    let rows = store::rows(connection, &table.identity).await?;
+    if let Some(row) = &rows.stored {
+        return stored(connection, table, row, min_keep).await;
+    }
+    Ok(from_property(connection, table, &rows, min_keep).await?.transpose())
+}
+
+/// Finds the policy in force and brings the mirror of the table's property up to date, whether
+/// or not a stored policy wins over it: written where it says something new, noted as refused
+/// where it is not followed, removed where the property is gone.
+pub async fn look_and_mirror(
+    connection: &mut Session,
+    table: &LiveTable,
+    min_keep: Duration,
+) -> sqlx::Result<Effective> {
+    let rows = store::rows(connection, &table.identity).await?;
+    let mirrored = mirror(connection, table, &rows, min_keep).await?;
+    match &rows.stored {
+        Some(row) => stored(connection, table, row, min_keep).await,
+        None => Ok(mirrored.transpose()),
+    }
+}
+
+/// Brings the mirror of the table's property up to date where it is not, as [`look_and_mirror`] does, and
+/// does nothing where it is: what is noted already is not told again.
+pub async fn mirror_news(
+    connection: &mut Session,
+    table: &LiveTable,
+    min_keep: Duration,
+) -> sqlx::Result<()> {
+    let rows = store::rows(connection, &table.identity).await?;
+    let read = from_property(connection, table, &rows, min_keep).await?;
+    let is_noted = match (&read, &rows.mirror) {
+        (Some(Ok(policy)), _) => policy.revision != 0,
+        (Some(Err(problem)), Some(row)) => row.problem.as_ref() == Some(problem),
+        // There is no mirror in which it could be noted.
+        (Some(Err(_)), None) => true,
+        (None, mirror) => mirror.is_none(),
+    };
+    if !is_noted {
+        mirror(connection, table, &rows, min_keep).await?;
+    }
+    Ok(())
+}
+
+async fn stored(
+    connection: &mut Session,
+    table: &LiveTable,
+    row: &PolicyRow,
+    min_keep: Duration,
+) -> sqlx::Result<Effective> {
+    let TableIdentity { catalog_id, table_id, .. } = table.identity;
+    let shape = live_columns(connection, catalog_id, table_id).await?;
+    Ok(row.policy(&shape).and_then(|policy| checked(policy, min_keep)).map(Some))
+}
+
+/// What the property alone says: the policy that would take over without a stored one.
+pub async fn property_alone(
+    connection: &mut Session,
+    table: &LiveTable,
+    min_keep: Duration,
+) -> sqlx::Result<Option<Result<Policy, String>>> {
+    let rows = store::rows(connection, &table.identity).await?;
+    from_property(connection, table, &rows, min_keep).await
+}
+
+async fn from_property(
+    connection: &mut Session,
+    table: &LiveTable,
+    rows: &PolicyRows,
+    min_keep: Duration,
+) -> sqlx::Result<Option<Result<Policy, String>>> {
+    let Some(value) = &table.property else { return Ok(None) };
+    let identity = &table.identity;
+    let shape = table_shape(connection, identity.catalog_id, identity.table_id).await?;
+    Ok(Some(property::read(value, rows.mirror.as_ref(), &shape, min_keep)))
+}
+
+/// Reads the property, brings its mirror up to date, and tells the log what changed.
+async fn mirror(
+    connection: &mut Session,
+    table: &LiveTable,
+    rows: &PolicyRows,
+    min_keep: Duration,
+) -> sqlx::Result<Option<Result<Policy, String>>> {
+    let identity = &table.identity;
+    let TableIdentity { catalog, namespace, table: name, .. } = identity;
+    let Some(value) = &table.property else {
+        if rows.mirror.is_some() {
+            store::remove(connection, identity, Source::Property).await?;
+            tracing::info!(
+                event = events::PROPERTY_REMOVED,
+                catalog,
+                namespace,
+                table = name,
+                "The table's property {} is gone, and so is its policy",
+                property::PROPERTY
+            );
+        }
+        return Ok(None);
+    };
+    let shape = table_shape(connection, identity.catalog_id, identity.table_id).await?;
+    let read = |rows: &PolicyRows| property::read(value, rows.mirror.as_ref(), &shape, min_keep);
+    match read(rows) {
+        Err(problem) => {
+            store::note_problem(connection, identity, &problem).await?;
+            tracing::warn!(
+                event = events::PROPERTY_REFUSED,
+                catalog,
+                namespace,
+                table = name,
+                error = problem,
+                "A table property is not followed"
+            );
+            Ok(Some(Err(problem)))
+        }
+        Ok(policy) if policy.revision != 0 => Ok(Some(Ok(policy))),
+        Ok(_) => {
+            let put = store::put(connection, identity, "table property", read).await?;
+            if let Ok((_, policy)) = &put {
+                tracing::info!(
+                    event = events::PROPERTY_MIRRORED,
+                    catalog, namespace, table = name, revision = policy.revision,
+                    field = policy.field.text(), column = policy.field.column(),
+                    keep = %policy.keep, mode = %policy.mode,
+                    "A table property became the table's policy"
+                );
+            }
+            Ok(Some(put.map(|(_, policy)| policy)))
+        }
+    }
+}
+
+/// A stored policy was checked when it was set; the guard may have been raised since.
+fn checked(policy: Policy, min_keep: Duration) -> Result<Policy, String> {
+    match policy.keep.clone().at_least(min_keep) {
+        Ok(_) => Ok(policy),
+        Err(error) => Err(error.to_string()),
+    }
+}

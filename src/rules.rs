@@ -1,0 +1,27 @@
+//! The rules: pure decisions without IO. The time, the clock's readings and random numbers are arguments.
+//!
+//! | module | what it decides |
+//! |---|---|
+//! | [`expiry`] | whether a file has expired, what proves it, and when it will |
+//! | [`kept`] | what stays, counted by its reason |
+//! | [`keep`] | how long a partition stays, as a policy says it |
+//! | [`transform`] | which range of time a stored partition value covers |
+//! | [`clock_guard`] | whether passes may act by the database's clock |
+//! | [`batches`] | which tuples go in one commit, and how one is split that is too large |
+//! | [`duty_cycle`] | how long to leave the commit lock alone after a hold |
+//! | [`fair_queue`] | whose turn it is, and for how long |
+//! | [`backoff`] | how long to wait before something is tried again |
+//! | [`object`] | whether JSON is an object, and nothing in the place of one |
+//! | [`instant`] | instants and calendar arithmetic in UTC |
+
+pub mod backoff;
+pub mod batches;
+pub mod clock_guard;
+pub mod duty_cycle;
+pub mod expiry;
+pub mod fair_queue;
+pub mod instant;
+pub mod keep;
+pub mod kept;
+pub mod object;
+pub mod transform;

@@ -1,0 +1,98 @@
+//! Why a pass may not act, and how that is said.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::rules::instant::{UtcInstant, roughly};
+
+/// Why a pass may not act; [`fmt::Display`] says it in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// Host and database are too far apart.
+    Apart {
+        /// The database's time.
+        database: UtcInstant,
+        /// The host's.
+        host: UtcInstant,
+        /// How far they may be.
+        max_skew: Duration,
+    },
+    /// The database's clock went on by more than a witness since the last accepted pass.
+    Jumped {
+        /// Which.
+        witness: Witness,
+        /// By how many nanoseconds the database's clock went on.
+        database_nanos: i128,
+        /// By how many the witness did.
+        witness_nanos: i128,
+        /// Twice this may lie between them.
+        max_skew: Duration,
+    },
+    /// CLOCK_BOOTTIME of another process was the reason before, and the database's clock has not gone
+    /// back since.
+    StillAhead {
+        /// The database's time of the first refusal.
+        since: UtcInstant,
+    },
+}
+
+/// By what a movement of the database's clock is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Witness {
+    /// This host's clock.
+    Host,
+    /// CLOCK_BOOTTIME.
+    BootTime,
+}
+
+impl Refusal {
+    /// Whether CLOCK_BOOTTIME of this process is the reason, which no other one can ask again.
+    pub fn is_by_boot(&self) -> bool {
+        matches!(self, Self::Jumped { witness: Witness::BootTime, .. })
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Apart { database, host, max_skew } => {
+                let way = if database < host { "behind" } else { "ahead of" };
+                write!(
+                    f,
+                    "the database's clock ({database}) is {} {way} this host's ({host}), and \
+                     guard.max_clock_skew is {}",
+                    roughly(seconds(database.nanos() - host.nanos())),
+                    humantime::format_duration(*max_skew)
+                )
+            }
+            Self::Jumped { witness, database_nanos, witness_nanos, max_skew } => {
+                let witness = match witness {
+                    Witness::Host => "this host's clock",
+                    Witness::BootTime => "CLOCK_BOOTTIME",
+                };
+                write!(
+                    f,
+                    "since the last accepted pass the database's clock {}, and {witness} {}: more \
+                     than twice guard.max_clock_skew ({}) lies between them",
+                    moved(*database_nanos),
+                    moved(*witness_nanos),
+                    humantime::format_duration(*max_skew)
+                )
+            }
+            Self::StillAhead { since } => write!(
+                f,
+                "CLOCK_BOOTTIME told another process at {since} that the database's clock had \
+                 jumped, and it has not gone back since"
+            ),
+        }
+    }
+}
+
+fn seconds(nanos: i128) -> i64 {
+    i64::try_from(nanos.abs() / 1_000_000_000).unwrap_or(i64::MAX)
+}
+
+fn moved(nanos: i128) -> String {
+    let way = if nanos < 0 { "went back" } else { "went on" };
+    format!("{way} by {}", roughly(seconds(nanos)))
+}

@@ -1,0 +1,43 @@
+//! A partition tuple that has expired, with the files by which it goes.
+
+use crate::catalog::discovery::TupleOfSpec;
+use crate::catalog::live_file::Counts;
+use crate::rules::expiry::evidence::Doubt;
+use crate::rules::instant::UtcInstant;
+
+/// A tuple that goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpiredTuple {
+    /// Which.
+    pub tuple: TupleOfSpec,
+    /// The position of the value by which its files are found.
+    pub lead: usize,
+    /// As a person reads it.
+    pub display: String,
+    /// When the newest instant that it may hold by its values had passed.
+    pub range_end: UtcInstant,
+    /// Why its values may be no times of the policy's column: then it is dropped only by proof.
+    pub doubt: Doubt,
+    /// The latest instant of its rows by their statistics, where that is after the cutoff and only
+    /// warns (`guard.cross_check = warn`).
+    pub newest: Option<UtcInstant>,
+    /// What its files amount to.
+    pub counts: Counts,
+    /// The ids of its live files, ascending, below the id counter that was read before they were
+    /// looked for ([`super::round::Round::found_below`]).
+    pub ids: Vec<i64>,
+}
+
+impl ExpiredTuple {
+    /// The tuple with the two instants that contradict each other, as a log line has it.
+    pub fn with_newest(&self) -> String {
+        let newest = self.newest.map(|newest| format!(", newest row {newest}"));
+        format!("{}: ended {}{}", self.display, self.range_end, newest.unwrap_or_default())
+    }
+
+    /// The key and the text by which its files are found.
+    pub fn lead_text(&self) -> Option<(i32, &str)> {
+        let tuple = &self.tuple.tuple;
+        Some((*tuple.keys.get(self.lead)?, tuple.values.get(self.lead)?.as_deref()?))
+    }
+}

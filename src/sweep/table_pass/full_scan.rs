@@ -1,0 +1,213 @@
+//! The long part of a full pass: all of the table's files, piece by piece, over as many passes as
+//! it takes. Also how what is due is found without the lookup index.
+
+use std::collections::BTreeSet;
+
+use super::{Enforcement, Reached};
+use crate::catalog::discovery::TupleOfSpec;
+use crate::catalog::live_file::LiveFile;
+use crate::catalog::tables::TableIdentity;
+use crate::catalog::walk::{Place, walk};
+use crate::rules::expiry::Verdict;
+use crate::rules::instant::UtcInstant;
+use crate::rules::kept::Census;
+use crate::sweep::ask::Ask;
+use crate::sweep::calendar::write;
+use crate::sweep::lease::LeasedSession;
+use crate::sweep::lookup::Candidate;
+use crate::sweep::lookup::list_expired;
+use crate::sweep::memory::Reading;
+use crate::sweep::plan::NOT_PARQUET;
+use crate::sweep::sorter::Sorter;
+
+impl Enforcement<'_> {
+    /// Begins a reading of all files, in place of one that only finds what is due where it is to be a full one.
+    ///
+    /// Without the lookup index it takes over what is due by now: the rows go, once it is remembered, and those
+    /// of values of which something is left are put in again, by this reading or, where files land behind it, as
+    /// late.
+    pub(super) async fn begin_reading(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+        is_full: bool,
+    ) -> anyhow::Result<()> {
+        if !self.is_ours(session) || !is_full && self.memory.reading.is_some() {
+            return Ok(());
+        }
+        self.memory.owes_full_pass &= !is_full;
+        self.memory.reading = Some(Reading {
+            after: Place::START,
+            began_at: self.context.now,
+            is_listing: !self.has_index,
+            list_from: self.has_index.then_some(UtcInstant::EARLIEST),
+            is_full,
+            census: Census::default(),
+        });
+        if !self.has_index {
+            self.remember(session).await?;
+            write::remove_due(session.connection(), self.lookup.table, self.cutoff).await?;
+        }
+        Ok(())
+    }
+
+    /// The first part of a full pass: all values of the catalog that have expired are looked up, so far as they
+    /// were not by an earlier pass. Where they are too many to be listed, the reading finds them.
+    pub(super) async fn list(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+    ) -> anyhow::Result<Reached> {
+        let Some(from) = self.list_from() else { return Ok(Reached::All) };
+        let most = self.context.settings.max_values;
+        let listed = list_expired(session.connection(), &self.lookup, most).await?;
+        let is_listing = listed.is_none();
+        let mut candidates = listed.unwrap_or_default();
+        // What stayed was looked up by this pass.
+        candidates.retain(|Candidate { end, key_index, text }| {
+            *end >= from && !self.stayed.contains(&(*key_index, text.clone()))
+        });
+        let reached = self.look_up(session, &Ask { candidates, rows: Vec::new() }).await?;
+        let list_from = self.unlooked_from.take();
+        self.has_seen_all = from == UtcInstant::EARLIEST && list_from.is_none() && !is_listing;
+        if let Some(reading) = &mut self.memory.reading {
+            (reading.list_from, reading.is_listing) = (list_from, is_listing);
+        }
+        self.remember(session).await?;
+        Ok(reached)
+    }
+
+    /// Goes on with the reading, to its end or until the time is over. The expired files that it
+    /// meets were overlooked, or it is how they are found.
+    ///
+    /// What it is remembered with is the last place up to which everything was dealt with: the
+    /// pieces after it are read again.
+    pub(super) async fn read_on(&mut self, session: &mut LeasedSession<'_>) -> anyhow::Result<()> {
+        let Some(reading) = self.memory.reading.clone() else { return Ok(()) };
+        let mut sorter = match self.has_index {
+            true => Sorter::for_commits(self.lookup.judge),
+            // What stays of values that are due is told by the files.
+            false => Sorter::for_a_look(self.lookup.judge),
+        };
+        sorter.is_whole = self.has_index;
+        sorter.census = reading.census.clone();
+        let mut met: BTreeSet<Candidate> = BTreeSet::new();
+        let (mut after, mut pieces) = (reading.after, 0);
+        loop {
+            let next = self.read_piece(session, after, &mut met, &mut sorter).await?;
+            anyhow::ensure!(sorter.is_parquet, NOT_PARQUET);
+            pieces += 1;
+            let is_time = pieces >= self.lookup.reach.pieces_remembered;
+            if next.is_none() || is_time || self.is_time_to_drop(&met, &sorter) {
+                let reached = self.drop_met(session, &mut met, &mut sorter).await?;
+                self.settle_reading(session, &mut sorter).await?;
+                if !reached.is_all() {
+                    return Ok(());
+                }
+                let Some(next) = next else { break };
+                pieces = 0;
+                let census = sorter.census.clone();
+                self.memory.reading = Some(Reading { after: next, census, ..reading.clone() });
+                self.remember(session).await?;
+                // However short the turn is, the next one begins further on.
+                self.has_begun = true;
+            }
+            match next {
+                Some(next) => after = next,
+                None => break,
+            }
+            if self.is_over() {
+                self.settle_reading(session, &mut sorter).await?;
+                if reading.is_listing {
+                    self.work.cut_short();
+                }
+                return Ok(());
+            }
+        }
+        self.memory.reading = None;
+        if reading.is_full {
+            self.memory.census = Some((sorter.census, self.context.now));
+            self.memory.full_pass_at = Some(self.context.now);
+        }
+        if reading.is_listing {
+            self.forget_unread(reading.began_at);
+        }
+        Ok(())
+    }
+
+    /// Reads one piece: what stays is counted and put into the calendar, what has expired is noted.
+    async fn read_piece(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+        after: Place,
+        met: &mut BTreeSet<Candidate>,
+        sorter: &mut Sorter<'_>,
+    ) -> sqlx::Result<Option<Place>> {
+        let TableIdentity { catalog_id, table_id, .. } = *self.lookup.table;
+        let piece =
+            walk(session.connection(), catalog_id, table_id, after, self.lookup.reach.piece);
+        let (files, next) = piece.await?;
+        let mut seen = BTreeSet::new();
+        for file in files {
+            if let Some(spec_id) = file.spec_id {
+                self.note_spec(spec_id);
+            }
+            match self.text_of_expired(&file) {
+                // The tuple is looked up whole, for a partition dies whole; and with it all of its
+                // text, so a text that stayed has nothing more that could go.
+                Some(text) if self.has_index => {
+                    if !self.stayed.contains(&(text.key_index, text.text.clone())) {
+                        sorter.is_parquet &= file.is_parquet;
+                        met.insert(text);
+                    }
+                }
+                // Without the lookup index it goes as far as it has been read. Of the text that
+                // stayed another tuple may lie in a later piece.
+                Some(_) if self.has_stayed(&file) => {}
+                Some(_) => sorter.add(file),
+                None => {
+                    seen.extend(self.lookup.lead_of(&file));
+                    sorter.add(file);
+                }
+            }
+        }
+        self.put_seen(session, seen.into_iter()).await?;
+        Ok(next)
+    }
+
+    fn has_stayed(&self, file: &LiveFile) -> bool {
+        file.spec_id.is_some_and(|spec_id| {
+            self.stayed_here.contains(&TupleOfSpec { spec_id, tuple: file.tuple.clone() })
+        })
+    }
+
+    fn is_time_to_drop(&self, met: &BTreeSet<Candidate>, sorter: &Sorter<'_>) -> bool {
+        met.len() >= self.lookup.reach.texts_at_once || self.is_hand_full(sorter)
+    }
+
+    /// Drops what the reading met; the census is left as it was.
+    async fn drop_met(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+        met: &mut BTreeSet<Candidate>,
+        sorter: &mut Sorter<'_>,
+    ) -> anyhow::Result<Reached> {
+        if !self.has_index {
+            return self.drop_found(session, sorter).await;
+        }
+        let candidates: Vec<_> = std::mem::take(met).into_iter().collect();
+        self.look_up(session, &Ask { candidates, rows: Vec::new() }).await
+    }
+
+    /// The text by which an expired file's tuple is found; `None` for a file that stays.
+    fn text_of_expired(&self, file: &LiveFile) -> Option<Candidate> {
+        let judge = self.lookup.judge;
+        let Verdict::Expired { range_end, .. } = judge.judge(file.spec_id, &file.tuple) else {
+            return None;
+        };
+        let lead = judge.spec(file.spec_id?)?.lead_position()?;
+        Some(Candidate {
+            end: range_end,
+            key_index: *file.tuple.keys.get(lead)?,
+            text: file.tuple.values.get(lead)?.clone()?,
+        })
+    }
+}

@@ -1,0 +1,102 @@
+//! Files that came since the last pass: their values are put into the calendar, and those that have expired
+//! are looked up at once. Appends of old rows, and outputs of compaction.
+
+use std::collections::BTreeMap;
+
+use super::{Enforcement, Reached};
+use crate::catalog::late::{LateFiles, LateValue, Lead, late_values};
+use crate::sweep::calendar::{Row, RowKey, row_of, write};
+use crate::sweep::lease::LeasedSession;
+use crate::sweep::plan::NOT_PARQUET;
+
+/// So many values that have expired are at hand before they are looked up.
+const DUE_AT_HAND: usize = 500;
+
+impl Enforcement<'_> {
+    /// Reads the late files, to the end or until the time is over. The watermark moves with what is in the
+    /// calendar, and never before it.
+    ///
+    /// A value that has expired is looked up whatever its row says: a pause is of tuples that wait, and another
+    /// one may have come.
+    pub(super) async fn late(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+    ) -> anyhow::Result<Reached> {
+        let table = self.lookup.table;
+        let leads: Vec<Lead> = self
+            .lookup
+            .judge
+            .leads()
+            .map(|(spec_id, key_index)| Lead { spec_id, key_index })
+            .collect();
+        let of = LateFiles {
+            catalog_id: table.catalog_id,
+            table_id: table.table_id,
+            leads: &leads,
+            marks: self.marks,
+        };
+        let (mut due, mut files, mut block) = (BTreeMap::new(), 0_i64, None);
+        let mut has_read = false;
+        while self.memory.watermark != self.marks {
+            // One statement is asked whatever the time: most often it tells that there is none.
+            if has_read && self.is_over() {
+                self.work.cut_short();
+                return Ok(Reached::Until);
+            }
+            has_read = true;
+            let watermark = self.memory.watermark;
+            let piece = late_values(session.connection(), &of, watermark, block).await?;
+            anyhow::ensure!(piece.is_parquet, NOT_PARQUET);
+            files += piece.values.iter().map(|value| value.files).sum::<i64>();
+            self.has_begun |= !piece.values.is_empty();
+            let rows = self.sorted(piece.values, &mut due);
+            self.put(session, rows).await?;
+            if self.is_ours(session) {
+                let keys: Vec<RowKey> = due.keys().cloned().collect();
+                write::end_pauses(session.connection(), table, &keys).await?;
+            }
+            self.memory.watermark = piece.watermark;
+            block = piece.block;
+            if files > self.lookup.reach.small_table && self.memory.is_outgrown_by(files) {
+                // The reading that follows meets them all.
+                self.memory.watermark = self.marks;
+                self.memory.reading = None;
+                self.memory.owes_full_pass = true;
+            }
+            self.remember(session).await?;
+            let is_time = due.len() >= DUE_AT_HAND || self.memory.watermark == self.marks;
+            if is_time && !self.look_up_rows(session, std::mem::take(&mut due)).await?.is_all() {
+                return Ok(Reached::Until);
+            }
+        }
+        Ok(Reached::All)
+    }
+
+    /// The rows of late values; those that have expired are noted as due.
+    fn sorted(&mut self, values: Vec<LateValue>, due: &mut BTreeMap<RowKey, Row>) -> Vec<Row> {
+        let mut rows = Vec::with_capacity(values.len());
+        for LateValue { spec_id, value, .. } in values {
+            let Some(spec_id) = spec_id else { continue };
+            self.note_spec(spec_id);
+            let row = row_of(self.lookup.judge, &self.memory.days, spec_id, value.as_deref());
+            let Some(Ok(row)) = row else { continue };
+            if row.last_end <= self.cutoff {
+                due.insert(row.key.clone(), row.clone());
+            }
+            rows.push(row);
+        }
+        rows
+    }
+
+    /// Looks up the values of rows, where they can be.
+    async fn look_up_rows(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+        rows: BTreeMap<RowKey, Row>,
+    ) -> anyhow::Result<Reached> {
+        if !self.has_index {
+            return Ok(Reached::All);
+        }
+        self.look_up_due(session, rows.into_values().collect()).await
+    }
+}
