@@ -86,7 +86,7 @@ impl Cursor {
 
 fn checksum(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&digest[..4])
 }
 
 #[cfg(test)]

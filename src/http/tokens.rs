@@ -144,7 +144,7 @@ fn parse(text: &str) -> Result<Vec<Entry>, String> {
         if words.first().is_none_or(|first| first.starts_with('#')) {
             continue;
         }
-        let [name, role, digest] = words.as_slice() else {
+        let [name, role, digits] = words.as_slice() else {
             return refuse("not a name, a role and a SHA-256 in hex");
         };
         let plain = |c: char| c.is_ascii_alphanumeric() || "._@-".contains(c);
@@ -156,9 +156,10 @@ fn parse(text: &str) -> Result<Vec<Entry>, String> {
             "operator" => Role::Operator,
             _ => return refuse("a role is reader or operator"),
         };
-        let Some(digest) = digest_of(digest) else {
+        let mut digest = [0; 32];
+        if hex::decode_to_slice(digits, &mut digest).is_err() {
             return refuse("a SHA-256 has 64 digits of hex");
-        };
+        }
         if entries.iter().any(|known| *known.caller.name == **name) {
             return refuse("its name is there twice");
         }
@@ -168,17 +169,6 @@ fn parse(text: &str) -> Result<Vec<Entry>, String> {
         entries.push(Entry { caller: Caller { name: (*name).into(), role }, digest });
     }
     Ok(entries)
-}
-
-fn digest_of(hex: &str) -> Option<[u8; 32]> {
-    if hex.len() != 64 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    let mut digest = [0; 32];
-    for (byte, pair) in digest.iter_mut().zip(hex.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(digest)
 }
 
 #[cfg(test)]
