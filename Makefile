@@ -20,7 +20,7 @@ matrix: setup
 	scripts/matrix.sh $(or $(CELLS),--write)
 
 # Everybody who has to do with a lake at work on it at once, for a while; tests/suite/soak says who. And passes
-# that are cut off, or meet an append, at each of their statements: tests/suite/calendar.
+# that are cut off, or meet an append, at each of their statements: tests/suite/sweep/calendar.
 SOAK ?= 10m
 soak: setup
 	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" TAILRACE_SOAK="$(SOAK)" \

@@ -16,7 +16,7 @@ async fn nothing_is_claimed_or_released_by_such_a_clock() -> Result<()> {
     let scene = Scene::new().await?;
     scene.outcome(scene.agreed(0)).await?;
     scene.table.append([8, 2].map(|age| NewFile::of([days_ago(age)])).to_vec()).await?;
-    let shield = |clock| Settings { clock: Some(clock), ..crate::shield::settings() };
+    let shield = |clock| Settings { clock: Some(clock), ..crate::claims::settings() };
     let database = scene.database.tailrace();
     let before = scene.everything().await?;
     for clock in [

@@ -1,6 +1,7 @@
 //! `tailrace doctor`: each finding where it belongs, and nowhere else.
 
 mod bounded;
+pub mod debt;
 mod own_role;
 mod policies;
 mod rights;

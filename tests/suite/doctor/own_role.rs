@@ -7,7 +7,7 @@ use tailrace::installation::rights::needed;
 use tailrace_kit::lake::Field;
 
 use super::rights::{Role, told};
-use crate::races::file;
+use crate::drop::races::file;
 use crate::support::TestDatabase;
 
 /// The statements that make the role `name`.

@@ -22,10 +22,10 @@ use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{Field, NewFile};
 use uuid::Uuid;
 
-use crate::evidence::{NOW, Scene, file};
+use crate::drop::races;
 use crate::explicit::{days, patient, raw};
-use crate::races;
 use crate::support::gate::{Gate, in_order, queue, while_it_waits};
+use crate::sweep::evidence::{NOW, Scene, file};
 
 /// Day 20820 is 2027-01-02, and has expired at [`NOW`].
 const DAY: &str = "20820";

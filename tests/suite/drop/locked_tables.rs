@@ -12,9 +12,9 @@ use tailrace::sweep::report::Outcome;
 use tailrace::sweep::{Scope, run_pass};
 use tailrace_kit::standin::HeldFiles;
 
+use crate::drop::races::{self, Scene, file};
 use crate::explicit::wire::Wire;
 use crate::explicit::{self, days, raw};
-use crate::races::{self, Scene, file};
 use crate::support::ddl::Ddl;
 use crate::support::gate::{Gate, is_free, queue, while_it_waits};
 use crate::support::program::days_ago;

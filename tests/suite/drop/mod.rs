@@ -6,6 +6,7 @@ mod bounded_hold;
 mod differences;
 mod finding;
 mod locked_tables;
+pub mod races;
 mod round_trips;
 mod silent;
 mod sums;

@@ -14,8 +14,8 @@ use tailrace::sweep::report::{Outcome, TableReport};
 use tailrace::sweep::{Progress, Scope, Settings, run_paced_pass};
 use tokio_util::sync::CancellationToken;
 
+use crate::drop::races::{Scene, file, patient};
 use crate::explicit::wire::Wire;
-use crate::races::{Scene, file, patient};
 use crate::support::TestDatabase;
 use crate::support::gate::is_free;
 use crate::support::timer::{TestTimer, pacing};

@@ -26,7 +26,7 @@ use tailrace::feed::{self, Changes, ChangesPage, ChangesQuery};
 use tailrace::rules::expiry::StoredTuple;
 use tailrace_kit::lake::{Catalog, Field, NewFile, Table};
 
-use crate::races::patient;
+use crate::drop::races::patient;
 use crate::support::TestDatabase;
 
 /// A lake with the table `events.raw` by day.

@@ -17,7 +17,7 @@ mod unfit;
 use anyhow::{Context, Result};
 use tailrace_kit::lake::{Catalog, Field, Table};
 
-use crate::races::file;
+use crate::drop::races::file;
 use crate::support::TestDatabase;
 use crate::support::process::Running;
 use client::Client;

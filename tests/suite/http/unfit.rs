@@ -7,7 +7,7 @@ use tailrace_kit::lake::{Catalog, CatalogOptions, Column, Field, Lake, NewFile, 
 
 use super::client::Client;
 use super::{Scene, TABLE, address};
-use crate::races::file;
+use crate::drop::races::file;
 use crate::support::TestDatabase;
 
 const PASS: &str = "/v1/catalogs/lake/maintenance/partition-retention";

@@ -239,7 +239,7 @@ async fn the_shield_needs_each_of_its_grants() -> Result<()> {
     for right in beside(Purpose::Shield) {
         role.grant(&right).await?;
     }
-    let shield = crate::shield::settings();
+    let shield = crate::claims::settings();
     let renewed = renew(&role.session(), &shield, None).await?;
     assert_eq!((renewed.files, renewed.failed), (1, vec![]));
     for right in beside(Purpose::Shield) {

@@ -6,7 +6,7 @@ use tailrace::sweep::{Scope, run_pass};
 use tailrace_kit::lake::{Catalog, Field, Table};
 use tokio_util::sync::CancellationToken;
 
-use crate::races::{file, patient};
+use crate::drop::races::{file, patient};
 use crate::support::TestDatabase;
 use crate::support::gate::while_it_waits;
 use crate::support::governed::{of_table, outcomes};

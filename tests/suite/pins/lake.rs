@@ -7,7 +7,7 @@ use tailrace::policy::Mode;
 use tailrace_kit::lake::{Catalog, CatalogOptions, Column, Field, NewFile, Table};
 use tailrace_kit::standin::Consumer;
 
-use crate::debt::Tier;
+use crate::doctor::debt::Tier;
 use crate::support::TestDatabase;
 use crate::support::program::days_ago;
 

@@ -6,9 +6,9 @@ use tailrace::catalog::window_rules::keep_window_rules;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{Field, NewFile, Table};
 
+use crate::catalog::window_rules::asked::{Question, in_drop_window};
 use crate::support::TestDatabase;
 use crate::support::governed::{expired, live_ids, values};
-use crate::window_sql::asked::{Question, in_drop_window};
 
 /// Takes a table out of the catalog as a restore to the time before it does, and makes another one with its
 /// id.

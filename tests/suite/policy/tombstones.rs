@@ -61,7 +61,7 @@ async fn a_pass_while_the_catalog_is_empty_forgets_nothing() -> Result<()> {
         database
             .while_empty(emptied, async || {
                 assert_eq!(outcomes(&database.sweep().await?), []);
-                let settings: ShieldSettings = crate::shield::settings();
+                let settings: ShieldSettings = crate::claims::settings();
                 renew(&database.tailrace(), &settings, None).await?;
                 // Nothing is in force meanwhile, and nobody is told otherwise.
                 let listed = database.done(&["policy", "list", "--output", "json"]).await?;

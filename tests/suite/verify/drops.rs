@@ -8,8 +8,8 @@ use tailrace::verify::report::{Check, Status};
 use tailrace_kit::lake::Field;
 
 use super::{Scene, of, of_status, problems, settings};
+use crate::drop::races::file;
 use crate::explicit::{patient, raw};
-use crate::races::file;
 use crate::support::governed::live_ids;
 
 #[tokio::test]

@@ -23,8 +23,8 @@ use tailrace_kit::lake::{Catalog, Field, Table};
 use tailrace_kit::standin::Expiry;
 use uuid::Uuid;
 
+use crate::drop::races::file;
 use crate::explicit::{drop_of, item, patient, raw};
-use crate::races::file;
 use crate::support::TestDatabase;
 use crate::support::program::days_ago;
 

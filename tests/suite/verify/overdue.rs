@@ -5,7 +5,7 @@ use tailrace::policy::Mode;
 use tailrace::verify::report::{Check, Status};
 
 use super::{Scene, of, of_status, settings};
-use crate::races::file;
+use crate::drop::races::file;
 
 #[tokio::test]
 async fn overdue_files_are_found_by_every_way() -> Result<()> {

@@ -11,7 +11,7 @@ use tailrace_kit::lake::{CatalogOptions, Field, LakeError, Table};
 use tailrace_kit::standin::{Compaction, Expiry};
 
 use super::settings;
-use crate::races::{file, patient};
+use crate::drop::races::{file, patient};
 use crate::support::TestDatabase;
 
 /// Verifications while the others are at work.

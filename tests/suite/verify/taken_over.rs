@@ -5,7 +5,7 @@ use chrono::{TimeDelta, Utc};
 use tailrace::verify::report::{Check, Status};
 
 use super::{Scene, of, of_status};
-use crate::races::file;
+use crate::drop::races::file;
 
 const PROPERTY: &str = "partition_retention";
 const WEEK: &str = r#"{"field": "day(at)", "keep": "7d"}"#;

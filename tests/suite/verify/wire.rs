@@ -6,8 +6,8 @@ use tailrace::verify::report::Check;
 use tailrace_kit::lake::Field;
 
 use super::Scene;
+use crate::drop::races::file;
 use crate::http;
-use crate::races::file;
 
 #[tokio::test]
 async fn the_command_tells_in_text_and_json_and_by_its_exit_code() -> Result<()> {

@@ -5,7 +5,7 @@ use tailrace::claims::renew;
 use tailrace::sweep::report::Outcome;
 
 use super::{daemon_on, every_command_is_refused, every_request_is_refused, filled, is_told};
-use crate::shield::settings;
+use crate::claims::settings;
 use crate::support::TestDatabase;
 
 /// Columns that need not be filled, of each kind, are told once and change nothing.

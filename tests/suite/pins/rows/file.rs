@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use sqlx::AssertSqlSafe;
 
 use crate::support::TestDatabase;
-use crate::waiting::copied::COPY;
+use crate::sweep::waiting::copied::COPY;
 
 /// The file: all rows of the server's tables, then ours.
 pub const FILE: &str = "rows.sql";

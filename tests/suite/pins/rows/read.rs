@@ -36,7 +36,7 @@ async fn table(database: &TestDatabase, name: &str) -> Result<Table> {
 /// What is remembered of a table that waits: (tuple, reason, since).
 async fn remembered(database: &TestDatabase, name: &str) -> Result<Vec<Value>> {
     let of = format!("table_uuid = '{}'", table(database, name).await?.table_uuid);
-    let waiting = crate::waiting::remembered(database, &of).await?;
+    let waiting = crate::sweep::waiting::remembered(database, &of).await?;
     let known =
         waiting.iter().map(|one| json!([one["tuple"]["values"], one["reason"], one["since"]]));
     Ok(known.collect())

@@ -1,0 +1,3 @@
+//! The log as processes have it.
+
+pub mod log;
