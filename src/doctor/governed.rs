@@ -1,5 +1,7 @@
 //! What is read of each table that asks for retention.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 
 use crate::catalog::errors::Failure;
@@ -101,11 +103,7 @@ pub async fn read(
         if policy.mode == Mode::Enforce {
             governed.waiting = store::load(connection, &identity).await?;
             let remembered = &mut governed.waiting;
-            // Of those that are only counted nobody knows that they have expired where the last of the
-            // others, which ended before them, has not.
-            if remembered.tuples.last().is_some_and(|last| !last.has_expired(keep, now)) {
-                remembered.more.clear();
-            }
+            remembered.forget_old_more(keep, now, Duration::ZERO);
             remembered.tuples.retain(|waiting| waiting.has_expired(keep, now));
         }
     }

@@ -141,10 +141,25 @@ pub struct Remembered {
     /// The tuples, poisoned ones first, then by the ends of their ranges; at most [`MOST_POISONED`] and
     /// [`MOST`] others.
     pub tuples: Vec<Waiting>,
-    /// By reason how many more there were.
-    pub more: BTreeMap<String, usize>,
+    /// Those that are not remembered one by one.
+    pub more: More,
     /// What was refused together, and is halved further.
     pub parts: Vec<Part>,
+}
+
+/// How many tuples of a table wait that are not remembered one by one.
+///
+/// A pass meets only what is due, so it may meet some of them, or none. They are looked at again before their
+/// pauses are over, and counted then: until that time no pass tells fewer than the one before, unless it has met
+/// all.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct More {
+    /// By reason how many.
+    #[serde(flatten)]
+    pub counts: BTreeMap<String, usize>,
+    /// When the longest pause ends that one of them can have; `None` where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<UtcInstant>,
 }
 
 /// Poisoned ones first, then by the ends of their ranges.
@@ -162,11 +177,21 @@ impl Remembered {
         others.count() >= MOST
     }
 
+    /// Forgets how many more there were, where each was to be looked at again a `grace` ago, or where they have not
+    /// expired by the keep in force: they ended after the last of a full list.
+    pub fn forget_old_more(&mut self, keep: Duration, now: UtcInstant, grace: Duration) {
+        let is_over = self.more.until.is_some_and(|until| until.plus(grace) < now);
+        let last = self.tuples.last().filter(|_| self.is_full());
+        if is_over || last.is_some_and(|last| !last.has_expired(keep, now)) {
+            self.more = More::default();
+        }
+    }
+
     /// How many there are, beside those that are remembered one by one, of the reasons that are `wanted`.
     pub fn more_of(&self, wanted: impl Fn(WaitReason) -> bool) -> usize {
         let reason = |name: &str| serde_json::from_value::<WaitReason>(name.into()).ok();
         let is_wanted = |name: &str| reason(name).is_some_and(&wanted);
-        let of = self.more.iter().filter(|(name, _)| is_wanted(name));
+        let of = self.more.counts.iter().filter(|(name, _)| is_wanted(name));
         of.fold(0, |sum, (_, number)| sum.saturating_add(*number))
     }
 }

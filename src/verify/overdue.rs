@@ -266,9 +266,11 @@ impl<'a> Hunt<'a> {
 
     /// Whether its tuple may be one that waits and is not remembered by itself.
     fn may_wait(&self, file: &LiveFile) -> bool {
-        let from = self.noted.more_from.filter(|_| self.noted.more_hindered > 0);
         match self.judge_now.judge(file.spec_id, &file.tuple) {
-            Verdict::Expired { range_end, .. } => from.is_some_and(|from| range_end >= from),
+            Verdict::Expired { range_end, .. } => {
+                let from = self.noted.more_from;
+                self.noted.more_hindered > 0 && from.is_none_or(|from| range_end >= from)
+            }
             Verdict::Kept { .. } => false,
         }
     }

@@ -24,7 +24,7 @@ pub struct Noted {
     pub more: usize,
     /// How many of these the evidence does not keep.
     pub more_hindered: usize,
-    /// The ranges of those more ended at this time or later.
+    /// The ranges of those more ended at this time or later, where that is known.
     pub more_from: Option<UtcInstant>,
 }
 
@@ -41,17 +41,10 @@ pub async fn noted(
     let counts = |waiting: &Waiting| {
         waiting.is_current(now, grace, &pauses) && waiting.has_expired(keep, now)
     };
-    // The last one is the one before those that are only counted, and is kept up as they are. Where the list has
-    // room for more by now, they may have ended before it.
-    let is_full = noted.is_full();
-    let last = noted.tuples.last().filter(|last| counts(last));
-    let more_from = last.map(|last| match is_full {
-        true => last.range_end,
-        false => UtcInstant::EARLIEST,
-    });
-    if more_from.is_none() {
-        noted.more.clear();
-    }
+    noted.forget_old_more(keep, now, grace);
+    // They ended no earlier than the last one, as long as the list has no room for one of them.
+    let last = noted.tuples.last().filter(|last| noted.is_full() && counts(last));
+    let more_from = last.map(|last| last.range_end);
     noted.tuples.retain(counts);
     let (more, more_hindered) = (noted.more_of(|_| true), noted.more_of(is_hindered));
     Ok(Noted { tuples: noted.tuples, more, more_hindered, more_from })

@@ -113,6 +113,9 @@ impl<'a> Enforcement<'a> {
         // What was not tried was met all the same.
         self.has_seen_all = true;
         self.forget_unmet();
+        if reached.is_all() {
+            self.waiting.has_met_all();
+        }
         let rows = due.into_iter().map(|row| {
             // What has not expired of a day is told by the files.
             AskedRow { row, last: None, pending: None }

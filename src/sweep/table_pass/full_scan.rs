@@ -68,6 +68,9 @@ impl Enforcement<'_> {
         let reached = self.look_up(session, &Ask { candidates, rows: Vec::new() }).await?;
         let list_from = self.unlooked_from.take();
         self.has_seen_all = from == UtcInstant::EARLIEST && list_from.is_none() && !is_listing;
+        if self.has_seen_all && reached.is_all() {
+            self.waiting.has_met_all();
+        }
         if let Some(reading) = &mut self.memory.reading {
             (reading.list_from, reading.is_listing) = (list_from, is_listing);
         }

@@ -111,15 +111,14 @@ impl Enforcement<'_> {
         write::end_pauses(connection, table, &due_again).await?;
         write::set(connection, table, &stay).await?;
         write::set(connection, table, &new).await?;
-        seen.append(&mut new);
-        self.fold(session, &seen).await?;
-        if gone.is_empty() {
-            return Ok(());
+        if !gone.is_empty() {
+            // Before the rows by which it is looked at: what waited of these values would be told as waiting until
+            // the next full pass.
+            self.remember_waiting(session).await?;
+            write::remove(session.connection(), table, &gone).await?;
         }
-        // Before the rows by which it is looked at: what waited of these values would be told as waiting until the
-        // next full pass.
-        self.remember_waiting(session).await?;
-        write::remove(session.connection(), table, &gone).await
+        seen.append(&mut new);
+        self.fold(session, &seen).await
     }
 
     /// A row as it is after a look that left something of it.

@@ -1,5 +1,7 @@
 //! What a pass begins with, and what it leaves to the next one.
 
+use std::time::Duration;
+
 use super::{Enforcement, Reached};
 use crate::catalog::live_file::LiveFile;
 use crate::rules::fair_queue::Step;
@@ -62,12 +64,14 @@ impl Enforcement<'_> {
         calendar::write::end_far_pauses(session.connection(), table, self.farthest_pause()).await?;
         self.seen_below = self.memory.watermark.files_below;
         self.waited = waiting::store::load(session.connection(), table).await?;
-        self.waiting = WaitingList::of(self.waited.clone(), now, settings.pauses());
+        let keep = self.policy.keep.length();
+        let mut waited = self.waited.clone();
+        waited.forget_old_more(keep, now, Duration::ZERO);
+        self.waiting = WaitingList::of(waited, now, settings.pauses());
         if !heeds_pauses {
             self.waiting.heed_no_pause();
         }
         // By a keep that was made longer they have not expired.
-        let keep = self.policy.keep.length();
         let young = self.waiting.forget_looked(|waiting| !waiting.has_expired(keep, now));
         self.tell_released(young);
         Ok(begins)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::parts::Parts;
-use super::{MOST, MOST_POISONED, Pauses, Remembered, WaitReason, Waiting, order};
+use super::{MOST, MOST_POISONED, More, Pauses, Remembered, WaitReason, Waiting, order};
 use crate::catalog::discovery::TupleOfSpec;
 use crate::rules::batches::{Batch, BatchLimits, group};
 use crate::rules::instant::UtcInstant;
@@ -20,9 +20,9 @@ pub struct WaitingList {
     /// What was refused together.
     pub parts: Parts,
     pauses: Pauses,
-    /// By reason how many more there were than are remembered one by one, as far as no pass has looked at
-    /// everything since.
-    more: BTreeMap<String, usize>,
+    /// Those that were not remembered one by one, as far as no pass has met all since.
+    more: More,
+    now: UtcInstant,
     /// Whether the list had no room for them.
     was_full: bool,
 }
@@ -36,7 +36,7 @@ impl WaitingList {
         let past = remembered.tuples.into_iter().filter(|waiting| waiting.is_past(now));
         let tuples = past.map(|waiting| (waiting.key(), waiting)).collect();
         let parts = Parts::of(remembered.parts, now);
-        WaitingList { tuples, met: HashSet::new(), parts, pauses, more, was_full }
+        WaitingList { tuples, met: HashSet::new(), parts, pauses, more, now, was_full }
     }
 
     /// From here on this pass looks at everything: it is a full one.
@@ -178,8 +178,12 @@ impl WaitingList {
 
     /// Forgets what a pass that looked at everything did not meet; the poisoned ones are returned.
     pub fn forget_unmet(&mut self) -> Vec<Waiting> {
-        self.more.clear();
         self.forget_looked(|_| true)
+    }
+
+    /// A pass has looked at everything and tried it: how many there are is what it met.
+    pub fn has_met_all(&mut self) {
+        self.more = More::default();
     }
 
     /// Forgets what was looked for and not met; the poisoned ones are returned.
@@ -192,11 +196,6 @@ impl WaitingList {
 
     /// Forgets what no pass has met since then; the poisoned ones are returned.
     pub fn forget_unseen(&mut self, since: UtcInstant) -> Vec<Waiting> {
-        // Those that it met and that are not on the list are among these; with room on it there are none.
-        let poisoned = self.poisoned();
-        if poisoned < MOST_POISONED && self.tuples.len() - poisoned < MOST {
-            self.more.clear();
-        }
         let unseen = self.tuples.values().filter(|waiting| waiting.seen_at < since);
         let unseen: Vec<_> = unseen.map(Waiting::key).collect();
         unseen.iter().filter_map(|tuple| self.went(tuple)).collect()
@@ -250,17 +249,20 @@ impl WaitingList {
     pub fn to_remember(&self) -> Remembered {
         let (mut poisoned, mut tuples): (Vec<Waiting>, Vec<Waiting>) =
             self.tuples.values().cloned().partition(|one| one.reason == WaitReason::Poisoned);
-        let mut more = BTreeMap::<String, usize>::new();
+        let mut counts = BTreeMap::<String, usize>::new();
         for (of, most) in [(&mut poisoned, MOST_POISONED), (&mut tuples, MOST)] {
             of.sort_by(order);
             for waiting in of.drain(most.min(of.len())..) {
-                *more.entry(waiting.reason.name().to_owned()).or_insert(0) += 1;
+                *counts.entry(waiting.reason.name().to_owned()).or_default() += 1;
             }
         }
-        // A pass meets only what is due: how many there are is known after one that met all.
-        for (reason, before) in &self.more {
-            let number = more.entry(reason.clone()).or_default();
-            *number = (*number).max(*before);
+        let mut more = self.more.clone();
+        if !counts.is_empty() {
+            more.until = Some(self.now.plus(self.pauses.longest()));
+        }
+        for (reason, number) in counts {
+            let known = more.counts.entry(reason).or_default();
+            *known = number.max(*known);
         }
         poisoned.append(&mut tuples);
         Remembered { tuples: poisoned, more, parts: self.parts.to_remember() }

@@ -6,7 +6,7 @@
 //! clock without the lease takes away the next look of what waits for evidence, and nothing else: twice is
 //! as good as once, and a pass that puts it back costs one pause.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
@@ -65,9 +65,8 @@ pub async fn load(connection: &mut Session, table: &TableIdentity) -> sqlx::Resu
     )
     .fetch_optional(connection)
     .await?;
-    let (more, parts) = beside.map_or((None, None), |row| {
-        (readable::<BTreeMap<String, usize>>(row.waiting_more), readable(row.waiting_parts))
-    });
+    let (more, parts) = beside
+        .map_or((None, None), |row| (readable(row.waiting_more), readable(row.waiting_parts)));
     Ok(Remembered { tuples, more: more.unwrap_or_default(), parts: parts.unwrap_or_default() })
 }
 

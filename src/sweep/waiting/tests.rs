@@ -138,7 +138,7 @@ fn the_list_is_bounded_poisoned_ones_first_and_the_oldest_before_others() {
     assert_eq!(remembered.tuples[0].display, format!("day {}", most + 1));
     assert_eq!(remembered.tuples[1].display, "day 0");
     assert_eq!(remembered.tuples[MOST].display, format!("day {}", most - 1));
-    assert_eq!(remembered.more, BTreeMap::from([("oversize".to_owned(), 1)]));
+    assert_eq!(remembered.more.counts, BTreeMap::from([("oversize".to_owned(), 1)]));
     // Where there were too many, how often another one was looked at is not known: it has the longest pause.
     assert_eq!(list.next_look_of(&expired(most).tuple), None);
     let mut next = WaitingList::of(remembered, now, PAUSES);
@@ -151,34 +151,73 @@ fn the_list_is_bounded_poisoned_ones_first_and_the_oldest_before_others() {
 }
 
 #[test]
-fn how_many_more_there_are_is_kept_until_a_pass_has_met_all() {
+fn how_many_more_there_are_is_kept_until_all_were_met_or_looked_at_again() {
     let now = at("2026-11-30T12:00:00Z");
     let most = i64::try_from(MOST).expect("small");
-    let mut list = empty();
+    let mut list = WaitingList::of(Remembered::default(), now, PAUSES);
     for day in 0..most + 3 {
         list.keep(&expired(day), WaitReason::Busy, None, now);
     }
-    let more = |list: &WaitingList| list.to_remember().more.get("busy").copied();
-    assert_eq!(more(&list), Some(3));
-    // A pass that meets one of them, one that is remembered, and neither of the others.
-    let mut next = WaitingList::of(stored(&list), now, PAUSES);
-    next.keep(&expired(0), WaitReason::Busy, None, now);
-    next.keep(&expired(most), WaitReason::Busy, None, now);
-    assert_eq!(more(&next), Some(3));
-    // Now that some went there is room: another one is remembered as those that were not too many are.
+    let more = |list: &WaitingList| {
+        let More { counts, until } = list.to_remember().more;
+        (counts.get("busy").copied(), until)
+    };
+    // They pause for six hours at most.
+    let until = Some(at("2026-11-30T18:00:00Z"));
+    assert_eq!(more(&list), (Some(3), until));
+    // An hour later, a pass that meets one that is remembered, and one that is not, then another that has gone.
+    let later = now.plus(HOUR);
+    let mut next = WaitingList::of(stored(&list), later, PAUSES);
+    next.went(&expired(3).tuple);
+    next.keep(&expired(0), WaitReason::Busy, None, later);
+    next.keep(&expired(most), WaitReason::Busy, None, later);
+    assert_eq!(more(&next), (Some(3), until));
+    // Another one more, and it is counted from then.
+    next.keep(&expired(most + 1), WaitReason::Busy, None, later);
+    assert_eq!(more(&next), (Some(3), Some(at("2026-11-30T19:00:00Z"))));
+    // Where there is room, another one is remembered as those that were not too many are.
     for day in 0..10 {
         next.went(&expired(day).tuple);
     }
-    let mut after = WaitingList::of(stored(&next), now, PAUSES);
-    after.keep(&expired(most + 1), WaitReason::Busy, None, now);
-    assert_eq!((after.next_look_of(&expired(most + 1).tuple), more(&after)), (None, Some(3)));
-    assert!(!stored(&after).is_full());
-    // A reading that ends with room has met all of them, and so has a pass that looked at everything.
-    let mut read = after.clone();
-    read.forget_unseen(now);
-    assert_eq!(more(&read), None);
+    let mut after = WaitingList::of(stored(&next), later, PAUSES);
+    after.keep(&expired(most + 2), WaitReason::Busy, None, later);
+    assert_eq!(after.next_look_of(&expired(most + 2).tuple), None);
+    // A pass that forgets what it has looked for and not met may not have tried what it met.
     after.forget_unmet();
-    assert_eq!(more(&after), None);
+    assert_eq!(more(&after), (Some(3), until));
+    after.has_met_all();
+    assert_eq!(more(&after), (None, None));
+}
+
+#[test]
+fn how_many_more_there_are_is_forgotten_once_they_were_to_be_looked_at() {
+    let now = at("2026-11-30T12:00:00Z");
+    let most = i64::try_from(MOST).expect("small");
+    let keep = Duration::ZERO;
+    let mut list = WaitingList::of(Remembered::default(), now, PAUSES);
+    for day in 0..=most {
+        list.keep(&expired(day), WaitReason::Busy, None, now);
+    }
+    let full = stored(&list);
+    let more_at = |mut of: Remembered, keep: Duration, at: UtcInstant, grace: Duration| {
+        of.forget_old_more(keep, at, grace);
+        of.more_of(|_| true)
+    };
+    let six = now.plus(6 * HOUR);
+    assert_eq!(more_at(full.clone(), keep, six, Duration::ZERO), 1);
+    let over = six.plus(Duration::from_nanos(1));
+    assert_eq!(more_at(full.clone(), keep, over, Duration::ZERO), 0);
+    assert_eq!(more_at(full.clone(), keep, over, MINUTE), 1);
+    // What ended after the last one of a full list has expired no earlier than that; with room nobody knows.
+    let long = Duration::from_secs(86_400 * 60_000);
+    assert_eq!(more_at(full.clone(), long, now, Duration::ZERO), 0);
+    let room = Remembered { tuples: full.tuples[1..].to_vec(), ..full };
+    assert_eq!(more_at(room, long, now, Duration::ZERO), 1);
+    // As earlier versions of the program wrote it.
+    let old: More = serde_json::from_str(r#"{"busy": 7}"#).expect("readable");
+    assert_eq!((old.counts.get("busy"), old.until), (Some(&7), None));
+    let new = serde_json::to_string(&list.to_remember().more).expect("JSON");
+    assert_eq!(new, r#"{"busy":1,"until":"2026-11-30T18:00:00Z"}"#);
 }
 
 #[test]
