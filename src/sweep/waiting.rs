@@ -177,10 +177,10 @@ impl Remembered {
         others.count() >= MOST
     }
 
-    /// Forgets how many more there were, where each was to be looked at again a `grace` ago, or where they have not
-    /// expired by the keep in force: they ended after the last of a full list.
+    /// Forgets how many more there were, where each was to be looked at again a `grace` ago or nobody noted when, or
+    /// where they have not expired by the keep in force: they ended after the last of a full list.
     pub fn forget_old_more(&mut self, keep: Duration, now: UtcInstant, grace: Duration) {
-        let is_over = self.more.until.is_some_and(|until| until.plus(grace) < now);
+        let is_over = self.more.until.is_none_or(|until| until.plus(grace) < now);
         let last = self.tuples.last().filter(|_| self.is_full());
         if is_over || last.is_some_and(|last| !last.has_expired(keep, now)) {
             self.more = More::default();

@@ -216,6 +216,8 @@ fn how_many_more_there_are_is_forgotten_once_they_were_to_be_looked_at() {
     // As earlier versions of the program wrote it.
     let old: More = serde_json::from_str(r#"{"busy": 7}"#).expect("readable");
     assert_eq!((old.counts.get("busy"), old.until), (Some(&7), None));
+    let old = Remembered { more: old, ..Remembered::default() };
+    assert_eq!(more_at(old, keep, now, Duration::ZERO), 0, "it would stay for good");
     let new = serde_json::to_string(&list.to_remember().more).expect("JSON");
     assert_eq!(new, r#"{"busy":1,"until":"2026-11-30T18:00:00Z"}"#);
 }
