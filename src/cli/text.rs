@@ -1,20 +1,15 @@
 //! Numbers and tables for people.
 
-use std::fmt::Write;
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+use indicatif::{HumanBytes, HumanCount};
 
 use crate::telemetry::line;
 
-/// A count with thousands apart: `1 234 567`.
+/// A count with thousands apart: `1,234,567`.
 pub fn count(number: i64) -> String {
-    let digits = number.unsigned_abs().to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    if number < 0 { format!("-{text}") } else { text }
+    let digits = HumanCount(number.unsigned_abs());
+    if number < 0 { format!("-{digits}") } else { digits.to_string() }
 }
 
 /// A count and what is counted: `1 file`, `2 files`.
@@ -23,51 +18,26 @@ pub fn counted(number: i64, what: &str) -> String {
     format!("{} {what}{plural}", count(number))
 }
 
-/// A number of bytes in binary units: `1.5 MiB`.
+/// A number of bytes in binary units: `1.50 MiB`. None are fewer than none.
 pub fn bytes(number: i64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let mut value = number as f64;
-    let mut unit = "B";
-    for larger in UNITS {
-        if value.abs() < 1024.0 {
-            break;
-        }
-        value /= 1024.0;
-        unit = larger;
-    }
-    if unit == "B" { format!("{number} B") } else { format!("{value:.1} {unit}") }
+    HumanBytes(u64::try_from(number).unwrap_or_default()).to_string()
 }
 
 /// Rows in columns as wide as their widest cell; columns named in `right` are aligned there. A cell may hold
 /// anything: each row is one line.
 pub fn columns(rows: &[Vec<String>], right: &[usize], indent: &str) -> String {
-    let of_line = |row: &Vec<String>| row.iter().map(|cell| line(cell).into_owned()).collect();
-    let rows: Vec<Vec<String>> = rows.iter().map(of_line).collect();
-    let width = |column: usize| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| cell.chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let mut text = String::new();
-    for row in &rows {
-        let mut line = indent.to_owned();
-        for (column, cell) in row.iter().enumerate() {
-            let gap = width(column) - cell.chars().count();
-            let gap = " ".repeat(gap);
-            let lead = if column > 0 { "  " } else { "" };
-            // Writing to a String cannot fail.
-            let _ = if right.contains(&column) {
-                write!(line, "{lead}{gap}{cell}")
-            } else {
-                write!(line, "{lead}{cell}{gap}")
-            };
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    for row in rows {
+        table.add_row(row.iter().map(|cell| line(cell).into_owned()));
     }
-    text
+    for (number, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if right.contains(&number) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.lines().map(|line| format!("{indent}{}\n", line.trim_end())).collect()
 }
 
 #[cfg(test)]
@@ -77,10 +47,10 @@ mod tests {
     #[test]
     fn numbers_that_people_read() {
         let counts: Vec<_> = [0, 999, 1_000, 1_234_567, -1_000].map(count).into();
-        assert_eq!(counts, ["0", "999", "1 000", "1 234 567", "-1 000"]);
+        assert_eq!(counts, ["0", "999", "1,000", "1,234,567", "-1,000"]);
         assert_eq!((counted(1, "file"), counted(0, "file")), ("1 file".into(), "0 files".into()));
-        let sizes: Vec<_> = [0, 1_023, 1_024, 1_572_864, i64::MAX].map(bytes).into();
-        assert_eq!(sizes, ["0 B", "1023 B", "1.0 KiB", "1.5 MiB", "8.0 EiB"]);
+        let sizes: Vec<_> = [-1, 0, 1_023, 1_024, 1_572_864, i64::MAX].map(bytes).into();
+        assert_eq!(sizes, ["0 B", "0 B", "1023 B", "1.00 KiB", "1.50 MiB", "8.00 EiB"]);
     }
 
     #[test]
