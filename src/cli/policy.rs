@@ -16,11 +16,11 @@ use crate::catalog::session::Session;
 use crate::catalog::tables::{LiveTable, catalogs, find_table, live_tables};
 use crate::claims::{self, policy_changed};
 use crate::config::Config;
-use crate::events;
 use crate::policy::command::shell_word;
 use crate::policy::listing::{ListedPolicy, listed};
 use crate::policy::set::{Set, Wanted, set_policy};
-use crate::policy::{Mode, Source, store, tombstones};
+use crate::policy::unset::unset_gone;
+use crate::policy::{self, Mode, store, tombstones};
 use crate::sweep::Settings;
 use crate::sweep::plan::plan_table;
 use crate::sweep::plan_report::TablePlanReport;
@@ -181,13 +181,17 @@ async fn set(
 async fn get(connection: &mut Session, args: &GetArgs) -> anyhow::Result<u8> {
     let table = match find(connection, &args.table).await {
         Ok(table) => table,
-        Err(error) => match of_gone(connection, &args.table, None).await?.len() {
-            0 => return Err(error),
-            _ => bail!(
+        Err(error) => {
+            let TableArgs { catalog, table: TableName { namespace, table }, .. } = &args.table;
+            let names = (namespace.as_str(), table.as_str());
+            if tombstones::of_name(connection, catalog, names, None).await?.is_empty() {
+                return Err(error);
+            }
+            bail!(
                 "{error}; one that had the name is gone, and its policy with it: \
                  `tailrace policy list --all` shows it"
-            ),
-        },
+            )
+        }
     };
     let listed = listed(connection, &table).await?;
     if listed.is_empty() {
@@ -279,16 +283,7 @@ async fn unset(
             }
         }
     }
-    store::remove(connection, identity, Source::Stored).await?;
-    tombstones::settle(connection, &table).await?;
-    tracing::info!(
-        event = events::POLICY_UNSET,
-        catalog = identity.catalog,
-        namespace = identity.namespace,
-        table = identity.table,
-        by = session_user(),
-        "A policy was taken away"
-    );
+    policy::unset::unset(connection, &table, &session_user()).await?;
     policy_changed(connection, identity, shield).await;
     out::line(&format!("{} {name}: the stored policy is gone", identity.catalog))?;
     Ok(DONE)
@@ -298,24 +293,15 @@ async fn find(connection: &mut Session, args: &TableArgs) -> anyhow::Result<Live
     find_table(connection, &args.catalog, &args.table.namespace, &args.table.table).await
 }
 
-/// The policies of tables of the name that are gone, or whose place the live table took.
-async fn of_gone(
-    connection: &mut Session,
-    args: &TableArgs,
-    live: Option<&LiveTable>,
-) -> sqlx::Result<Vec<tombstones::Tombstone>> {
-    let TableName { namespace, table } = &args.table;
-    tombstones::of_name(connection, &args.catalog, (namespace, table), live).await
-}
-
-/// Takes them away, and says so; false where there is none.
+/// Takes away the policies of tables of the name that are gone, or whose place the live table took, and says so;
+/// false where there is none.
 async fn forget_gone(
     connection: &mut Session,
     args: &TableArgs,
     live: Option<&LiveTable>,
 ) -> anyhow::Result<bool> {
-    let gone = of_gone(connection, args, live).await?;
-    tombstones::forget(connection, &gone, &session_user()).await?;
+    let TableArgs { catalog, table: TableName { namespace, table }, .. } = args;
+    let gone = unset_gone(connection, catalog, (namespace, table), live, &session_user()).await?;
     for tombstone in &gone {
         let (namespace, table) = tombstone.names();
         let row = &tombstone.kept.row;

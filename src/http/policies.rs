@@ -18,12 +18,12 @@ use super::tokens::Caller;
 use crate::catalog::session::Session;
 use crate::catalog::tables::{LiveTable, find_table};
 use crate::claims::{self, policy_changed};
-use crate::events;
 use crate::explicit::call::TableRef;
 use crate::explicit::problem::Problem;
 use crate::policy::listing::{ListedPolicy, listed};
 use crate::policy::set::{Wanted, set_policy};
-use crate::policy::{Mode, Source, store, tombstones};
+use crate::policy::unset::unset_gone;
+use crate::policy::{self, Mode, store};
 use crate::rules::instant::UtcInstant;
 use crate::sweep::Settings;
 use crate::sweep::plan_report::PlanReport;
@@ -205,19 +205,19 @@ async fn unset(
     settings: &Settings,
     shield: &claims::Settings,
 ) -> Result<(), Failure> {
+    let names = (table.namespace.as_str(), table.table.as_str());
     let live = match find(connection, table).await {
         Ok(live) => live,
         Err(failure @ Failure::Problem(Problem::NotFound(_))) => {
-            return match forget_gone(connection, table, None, by).await? {
-                true => Ok(()),
-                false => Err(failure),
-            };
+            let gone = unset_gone(connection, &table.catalog, names, None, by).await?;
+            return if gone.is_empty() { Err(failure) } else { Ok(()) };
         }
         // What could not be asked tells of no table that it is gone.
         Err(failure) => return Err(failure),
     };
     if store::rows(connection, &live.identity).await?.stored.is_none() {
-        if forget_gone(connection, table, Some(&live), by).await? {
+        let gone = unset_gone(connection, &table.catalog, names, Some(&live), by).await?;
+        if !gone.is_empty() {
             return Ok(());
         }
         let hint = match live.property {
@@ -246,31 +246,9 @@ async fn unset(
             ))));
         }
     }
-    store::remove(connection, &live.identity, Source::Stored).await?;
-    tombstones::settle(connection, &live).await?;
-    tracing::info!(
-        event = events::POLICY_UNSET,
-        catalog = live.identity.catalog,
-        namespace = live.identity.namespace,
-        table = live.identity.table,
-        by,
-        "A policy was taken away"
-    );
+    policy::unset::unset(connection, &live, by).await?;
     policy_changed(connection, &live.identity, shield).await;
     Ok(())
-}
-
-/// Forgets the policies of tables of the name that are gone; false where there is none.
-async fn forget_gone(
-    connection: &mut Session,
-    table: &TableRef,
-    live: Option<&LiveTable>,
-    by: &str,
-) -> Result<bool, Failure> {
-    let names = (table.namespace.as_str(), table.table.as_str());
-    let gone = tombstones::of_name(connection, &table.catalog, names, live).await?;
-    tombstones::forget(connection, &gone, by).await?;
-    Ok(!gone.is_empty())
 }
 
 /// What a pass would drop from the table, what stays and why. Never writes.

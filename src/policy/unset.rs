@@ -1,0 +1,39 @@
+//! Taking away what somebody stored. What that lets go, and whether it is meant, is asked by who calls.
+
+use super::tombstones::Tombstone;
+use super::{Source, store, tombstones};
+use crate::catalog::session::Session;
+use crate::catalog::tables::{LiveTable, TableIdentity};
+use crate::events;
+
+/// Takes a live table's stored policy away, in the name of `by`, and tells the log. Those of tables whose name or
+/// place it has are no news then.
+///
+/// Waits for a drop that is in its commit, as long as the session's `lock_timeout` allows.
+pub async fn unset(connection: &mut Session, live: &LiveTable, by: &str) -> sqlx::Result<()> {
+    let TableIdentity { catalog, namespace, table, .. } = &live.identity;
+    store::remove(connection, &live.identity, Source::Stored).await?;
+    tombstones::settle(connection, live).await?;
+    tracing::info!(
+        event = events::POLICY_UNSET,
+        catalog,
+        namespace,
+        table,
+        by,
+        "A policy was taken away"
+    );
+    Ok(())
+}
+
+/// Takes away the policies of tables of a name that are gone, or whose place the live table took; gives them back.
+pub async fn unset_gone(
+    connection: &mut Session,
+    catalog: &str,
+    names: (&str, &str),
+    live: Option<&LiveTable>,
+    by: &str,
+) -> sqlx::Result<Vec<Tombstone>> {
+    let gone = tombstones::of_name(connection, catalog, names, live).await?;
+    tombstones::forget(connection, &gone, by).await?;
+    Ok(gone)
+}
