@@ -49,7 +49,7 @@ pub use timer::Timer;
 
 use crate::config::{Config, CrossCheck};
 use crate::rules::clock_guard::Reading;
-use crate::sweep::reach::Reach;
+use crate::rules::reach::Reach;
 
 /// How long a claim holds unless it is renewed: several renewals may fail before a planner sees
 /// the files again, and a tailrace that is gone is in nobody's way for longer.

@@ -11,6 +11,7 @@
 //! | [`duty_cycle`] | how long to leave the commit lock alone after a hold |
 //! | [`fair_queue`] | whose turn it is, and for how long |
 //! | [`backoff`] | how long to wait before something is tried again |
+//! | [`reach`] | how much one step of looking for expired files takes on |
 //! | [`object`] | whether JSON is an object, and nothing in the place of one |
 //! | [`instant`] | instants and calendar arithmetic in UTC |
 
@@ -24,4 +25,5 @@ pub mod instant;
 pub mod keep;
 pub mod kept;
 pub mod object;
+pub mod reach;
 pub mod transform;

@@ -20,7 +20,6 @@ pub use report::{DropTrace, NamedBy, Naming, StuckObject, TraceReport, TracedPar
 use state::Stage;
 
 use crate::catalog::clock;
-use crate::catalog::discovery::TupleOfSpec;
 use crate::catalog::drop_lifecycle::queue::{files_left, queue};
 use crate::catalog::drop_lifecycle::read::{
     DropRow, FloorRules, drops, floor_rules, incarnations, newest, not_gone, reading,
@@ -32,6 +31,7 @@ use crate::catalog::restore::restored;
 use crate::catalog::session::Session;
 use crate::catalog::specs::spec_book;
 use crate::catalog::tables::Catalog;
+use crate::catalog::tuples::TupleOfSpec;
 use crate::rules::expiry::{Judge, Retention};
 use crate::rules::instant::UtcInstant;
 

@@ -5,9 +5,9 @@ use serde_json::Value;
 use sqlx::{Execute, Executor};
 use uuid::Uuid;
 
-use super::discovery::{TupleOfSpec, wanted};
 use super::restore::Head;
 use super::session::Session;
+use super::tuples::{TupleOfSpec, wanted};
 
 /// The catalog, the table, its policies and what happened to the table, as they are under the commit
 /// lock.

@@ -4,11 +4,11 @@
 use sqlx::{Execute, Executor};
 use uuid::Uuid;
 
-use super::discovery::wanted;
 use super::drop_write::{DropWrite, LateBound};
 use super::live_file::Counts;
 use super::restore::Outset;
 use super::session::Session;
+use super::tuples::wanted;
 
 /// What the statement wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

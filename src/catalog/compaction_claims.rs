@@ -10,7 +10,6 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::inventory::owners::server_has_table;
-use super::live_file::{LiveFile, LiveFileRow};
 use super::session::Session;
 
 /// Our own lock class for writing the leases of a catalog.
@@ -230,41 +229,6 @@ pub async fn release_tables(connection: &mut Session, tables: &[(i64, i64)]) -> 
     .execute(connection)
     .await?;
     Ok(())
-}
-
-/// Those of some files that are live and of the table, by the primary key whatever the planner
-/// believes of a long list.
-pub async fn live_by_ids(
-    connection: &mut Session,
-    catalog_id: i64,
-    table_id: i64,
-    ids: &[i64],
-) -> sqlx::Result<Vec<LiveFile>> {
-    let rows = sqlx::query_as!(
-        LiveFileRow,
-        r#"select f.data_file_id, f.spec_id, f.record_count, f.file_size_bytes,
-                  f.file_format = 'parquet' as "is_parquet!",
-                  t.keys as "keys: Vec<i32>", t."values" as "values: Vec<Option<String>>",
-                  false as "has_vector!"
-           from pg_catalog.unnest($3::bigint[]) as i (data_file_id)
-           cross join lateral (
-             select data_file_id, table_id, spec_id, end_snapshot, record_count, file_size_bytes,
-                    file_format
-             from hog_data_file
-             where catalog_id = $1 and data_file_id = i.data_file_id offset 0) as f
-           cross join lateral (
-             select pg_catalog.array_agg(v.key_index order by v.key_index) as keys,
-                    pg_catalog.array_agg(v.value order by v.key_index) as "values"
-             from hog_file_partition_value v
-             where v.catalog_id = $1 and v.data_file_id = f.data_file_id) as t
-           where f.table_id = $2 and f.end_snapshot is null"#,
-        catalog_id,
-        table_id,
-        ids
-    )
-    .fetch_all(connection)
-    .await?;
-    Ok(rows.into_iter().map(LiveFile::from).collect())
 }
 
 /// Forgets the claimants and rules of catalogs that are gone, whose claims went with them. For one that is

@@ -3,9 +3,9 @@
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::discovery::TupleOfSpec;
 use super::live_file::Counts;
 use super::session::Session;
+use super::tuples::TupleOfSpec;
 use crate::rules::expiry::StoredTuple;
 
 /// What our history says of a drop.

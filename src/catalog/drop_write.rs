@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use uuid::Uuid;
 
-use super::discovery::TupleOfSpec;
 use super::restore::Outset;
+use super::tuples::TupleOfSpec;
 use super::vectors::PlannedVector;
 use crate::rules::expiry::evidence::BoundUnits;
 use crate::rules::instant::UtcInstant;

@@ -4,12 +4,12 @@ use sqlx::types::Json;
 use sqlx::{AssertSqlSafe, Execute, Executor};
 use uuid::Uuid;
 
-use super::discovery::TupleOfSpec;
 use super::drop_history::PartitionRow;
 use super::inventory::owners::server_has_table;
 use super::live_file::Counts;
 use super::restore::{compared_after, restored, undone};
 use super::session::Session;
+use super::tuples::TupleOfSpec;
 
 /// A tuple as it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -2,14 +2,10 @@
 //!
 //! No statement here grows with the table: each reads a bounded piece, and the place where it
 //! ended is all that has to be kept, so that a reading can go on in another pass or process.
-//!
-//! A file's vector is asked for by hog_delete_file_data_lookup, file by file, and whether it is live
-//! only then: asked for at once, the planner may rather gather all live vectors of the catalog for
-//! each piece, or, without statistics, read them for each file by hog_delete_file_live.
 
 use serde::{Deserialize, Serialize};
 
-use super::live_file::{LiveFile, LiveFileRow};
+use super::live_file::{LiveFile, live_file, live_files};
 use super::session::Session;
 
 /// How many files one piece has.
@@ -47,37 +43,20 @@ pub async fn walk(
     after: Place,
     most: i64,
 ) -> sqlx::Result<(Vec<LiveFile>, Option<Place>)> {
-    let rows = sqlx::query!(
-        r#"with piece as materialized (
-             select row_id_start, data_file_id, end_snapshot, spec_id, record_count,
-                    file_size_bytes, file_format
-             from hog_data_file
-             where catalog_id = $1 and table_id = $2 and (row_id_start, data_file_id) > ($3, $4)
-             order by row_id_start, data_file_id
-             limit $5
-           ),
-           marked as (
+    let rows = live_files!(
+        r#"f.row_id_start as "row_id_start!", f.is_last as "is_last!",
+           f.end_snapshot is null as "is_live!","#,
+        r#"(
              select *, pg_catalog.lead(data_file_id) over (order by row_id_start, data_file_id)
-                       is null as is_last
-             from piece
-           )
-           select p.row_id_start as "row_id_start!", p.data_file_id as "data_file_id!",
-                  p.is_last as "is_last!", p.end_snapshot is null as "is_live!",
-                  p.spec_id, p.record_count as "record_count!",
-                  p.file_size_bytes as "file_size_bytes!",
-                  p.file_format = 'parquet' as "is_parquet!",
-                  t.keys as "keys: Vec<i32>", t."values" as "values: Vec<Option<String>>",
-                  exists (select from (
-                            select end_snapshot from hog_delete_file
-                            where catalog_id = $1 and data_file_id = p.data_file_id offset 0) as d
-                          where d.end_snapshot is null) as "has_vector!"
-           from marked p
-           cross join lateral (
-             select pg_catalog.array_agg(v.key_index order by v.key_index) as keys,
-                    pg_catalog.array_agg(v.value order by v.key_index) as "values"
-             from hog_file_partition_value v
-             where v.catalog_id = $1 and v.data_file_id = p.data_file_id) as t
-           where p.end_snapshot is null or p.is_last"#,
+                         is null as is_last
+             from (
+               select row_id_start, data_file_id, end_snapshot, spec_id, record_count,
+                      file_size_bytes, file_format
+               from hog_data_file
+               where catalog_id = $1 and table_id = $2 and (row_id_start, data_file_id) > ($3, $4)
+               order by row_id_start, data_file_id
+               limit $5) as piece) as f
+           where f.end_snapshot is null or f.is_last"#,
         catalog_id,
         table_id,
         after.row_id_start,
@@ -89,26 +68,25 @@ pub async fn walk(
     let mut last = None;
     let mut files = Vec::with_capacity(rows.len());
     for row in rows {
-        if row.is_last {
-            last = Some(Place { row_id_start: row.row_id_start, data_file_id: row.data_file_id });
+        if let (true, Some(data_file_id)) = (row.is_last, row.data_file_id) {
+            last = Some(Place { row_id_start: row.row_id_start, data_file_id });
         }
         if row.is_live {
-            files.push(
-                LiveFileRow {
-                    data_file_id: row.data_file_id,
-                    spec_id: row.spec_id,
-                    keys: row.keys,
-                    values: row.values,
-                    is_parquet: row.is_parquet,
-                    has_vector: row.has_vector,
-                    record_count: row.record_count,
-                    file_size_bytes: row.file_size_bytes,
-                }
-                .into(),
-            );
+            files.extend(live_file!(row));
         }
     }
     Ok((files, last))
+}
+
+/// All live files of the table; `None` if they are more than `most`.
+pub async fn at_most(
+    connection: &mut Session,
+    catalog_id: i64,
+    table_id: i64,
+    most: i64,
+) -> sqlx::Result<Option<Vec<LiveFile>>> {
+    let files = live_since(connection, catalog_id, table_id, i64::MIN, most + 1).await?;
+    Ok((files.len() as i64 <= most).then_some(files))
 }
 
 /// The table's live files that began after a snapshot, oldest snapshot first, at most `most` of
@@ -122,26 +100,14 @@ pub async fn live_since(
     after_snapshot: i64,
     most: i64,
 ) -> sqlx::Result<Vec<LiveFile>> {
-    let rows = sqlx::query_as!(
-        LiveFileRow,
-        r#"select f.data_file_id, f.spec_id, f.record_count, f.file_size_bytes,
-                  f.file_format = 'parquet' as "is_parquet!",
-                  t.keys as "keys: Vec<i32>", t."values" as "values: Vec<Option<String>>",
-                  exists (select from (
-                            select end_snapshot from hog_delete_file
-                            where catalog_id = $1 and data_file_id = f.data_file_id offset 0) as d
-                          where d.end_snapshot is null) as "has_vector!"
-           from (select data_file_id, spec_id, record_count, file_size_bytes, file_format
-                 from hog_data_file
-                 where catalog_id = $1 and table_id = $2 and end_snapshot is null
-                   and begin_snapshot > $3
-                 order by begin_snapshot
-                 limit $4) as f
-           cross join lateral (
-             select pg_catalog.array_agg(v.key_index order by v.key_index) as keys,
-                    pg_catalog.array_agg(v.value order by v.key_index) as "values"
-             from hog_file_partition_value v
-             where v.catalog_id = $1 and v.data_file_id = f.data_file_id) as t"#,
+    let rows = live_files!(
+        "",
+        r#"(select data_file_id, spec_id, record_count, file_size_bytes, file_format
+            from hog_data_file
+            where catalog_id = $1 and table_id = $2 and end_snapshot is null
+              and begin_snapshot > $3
+            order by begin_snapshot
+            limit $4) as f"#,
         catalog_id,
         table_id,
         after_snapshot,
@@ -149,7 +115,7 @@ pub async fn live_since(
     )
     .fetch_all(connection)
     .await?;
-    Ok(rows.into_iter().map(LiveFile::from).collect())
+    Ok(rows.into_iter().filter_map(|row| live_file!(row)).collect())
 }
 
 /// The table's live files with ids in `[from_id, before_id)`.
@@ -164,21 +130,9 @@ pub async fn live_in_ids(
     before_id: i64,
 ) -> sqlx::Result<Vec<LiveFile>> {
     // The sums keep the planner from every index but the primary key's.
-    let rows = sqlx::query_as!(
-        LiveFileRow,
-        r#"select f.data_file_id, f.spec_id, f.record_count, f.file_size_bytes,
-                  f.file_format = 'parquet' as "is_parquet!",
-                  t.keys as "keys: Vec<i32>", t."values" as "values: Vec<Option<String>>",
-                  exists (select from (
-                            select end_snapshot from hog_delete_file
-                            where catalog_id = $1 and data_file_id = f.data_file_id offset 0) as d
-                          where d.end_snapshot is null) as "has_vector!"
-           from hog_data_file f
-           cross join lateral (
-             select pg_catalog.array_agg(v.key_index order by v.key_index) as keys,
-                    pg_catalog.array_agg(v.value order by v.key_index) as "values"
-             from hog_file_partition_value v
-             where v.catalog_id = $1 and v.data_file_id = f.data_file_id) as t
+    let rows = live_files!(
+        "",
+        r#"hog_data_file f
            where f.catalog_id = $1 and f.data_file_id >= $3 and f.data_file_id < $4
              and f.table_id + 0 = $2 and coalesce(f.end_snapshot, -1) = -1"#,
         catalog_id,
@@ -188,5 +142,72 @@ pub async fn live_in_ids(
     )
     .fetch_all(connection)
     .await?;
-    Ok(rows.into_iter().map(LiveFile::from).collect())
+    Ok(rows.into_iter().filter_map(|row| live_file!(row)).collect())
+}
+
+/// Those of some files that are live and of the table, by the primary key whatever the planner
+/// believes of a long list.
+pub async fn live_by_ids(
+    connection: &mut Session,
+    catalog_id: i64,
+    table_id: i64,
+    ids: &[i64],
+) -> sqlx::Result<Vec<LiveFile>> {
+    let rows = live_files!(
+        "",
+        r#"pg_catalog.unnest($3::bigint[]) as i (id)
+           cross join lateral (
+             select data_file_id, table_id, spec_id, end_snapshot, record_count, file_size_bytes,
+                    file_format
+             from hog_data_file
+             where catalog_id = $1 and data_file_id = i.id offset 0) as f
+           where f.table_id = $2 and f.end_snapshot is null"#,
+        catalog_id,
+        table_id,
+        ids
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().filter_map(|row| live_file!(row)).collect())
+}
+
+/// The table's newest live files, at most `most` of them.
+///
+/// By hog_data_file_live, which has the table's live files by the snapshot that they began in, from its end.
+pub async fn newest_live(
+    connection: &mut Session,
+    catalog_id: i64,
+    table_id: i64,
+    most: i64,
+) -> sqlx::Result<Vec<LiveFile>> {
+    let rows = live_files!(
+        "",
+        r#"(select data_file_id, spec_id, record_count, file_size_bytes, file_format
+            from hog_data_file
+            where catalog_id = $1 and table_id = $2 and end_snapshot is null
+            order by begin_snapshot desc
+            limit $3) as f"#,
+        catalog_id,
+        table_id,
+        most
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().filter_map(|row| live_file!(row)).collect())
+}
+
+/// How many live files the table has, of every spec and of none.
+pub async fn count_live(
+    connection: &mut Session,
+    catalog_id: i64,
+    table_id: i64,
+) -> sqlx::Result<i64> {
+    sqlx::query_scalar!(
+        r#"select pg_catalog.count(*) as "files!" from hog_data_file
+           where catalog_id = $1 and table_id = $2 and end_snapshot is null"#,
+        catalog_id,
+        table_id
+    )
+    .fetch_one(connection)
+    .await
 }

@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 
 use super::Settings;
-use crate::catalog::discovery::has_lookup_index;
+use crate::catalog::finder::Finder;
+use crate::catalog::finder::pages::{Pages, Way};
 use crate::catalog::session::Session;
 use crate::catalog::specs::spec_book;
 use crate::catalog::tables::TableIdentity;
+use crate::catalog::values::has_lookup_index;
 use crate::policy::Policy;
 use crate::rules::expiry::{Judge, Retention, SpecBook};
 use crate::rules::instant::UtcInstant;
+use crate::sweep::ask::ask;
 use crate::sweep::calendar;
 use crate::sweep::evidence::Evidence;
-use crate::sweep::lookup::list_expired;
-use crate::sweep::lookup::{Candidate, Lookup};
 use crate::sweep::memory::{BookDigest, store};
 use crate::sweep::plan::NOT_PARQUET;
 use crate::sweep::sorter::Sorter;
@@ -50,7 +51,7 @@ pub async fn files_in_window(
 ) -> anyhow::Result<Option<BTreeSet<i64>>> {
     let book = spec_book(connection, table.catalog_id, table.table_id).await?;
     let judge = window_judge(&book, policy, now, settings);
-    let lookup = Lookup { table, judge: &judge, reach: &settings.reach };
+    let finder = Finder { table, judge: &judge, reach: &settings.reach };
     let has_index = has_lookup_index(connection).await?;
     let mut sorter = Sorter::for_commits(&judge);
     let loaded = match has_index {
@@ -61,7 +62,7 @@ pub async fn files_in_window(
     let is_of_policy =
         loaded.as_ref().is_some_and(|it| it.policy_revision == Some(policy.revision));
     // A first reading that is under way has yet to come to values of the table.
-    let marks = lookup.marks(connection).await?;
+    let marks = finder.marks(connection).await?;
     let memory = loaded.map(|loaded| loaded.memory.checked(marks, now)).filter(|memory| {
         !memory.owes_full_pass
             && memory.full_pass_at.is_some()
@@ -73,31 +74,19 @@ pub async fn files_in_window(
         let until = is_of_policy.then(|| now.plus(settings.lead));
         let most = i64::try_from(settings.max_claimed_files).unwrap_or(i64::MAX);
         let due = calendar::read::due(connection, table, through, until, most).await?;
-        let candidates = lookup.ask(connection, due).await?.candidates;
-        if !lookup.is_crowded(connection, &candidates).await? {
+        let candidates = ask(finder, connection, due).await?.candidates;
+        if !finder.is_crowded(connection, &candidates).await? {
             let late = memory.watermark.through_snapshot;
-            let late = lookup.began_after(connection, late, settings.reach.small_table).await?;
+            let late = finder.began_after(connection, late, settings.reach.small_table).await?;
             // So many that it cannot be told which are claimed: the values are listed instead.
             is_told = late.is_some();
             late.into_iter().flatten().for_each(|file| sorter.add(file));
-            look_up(connection, &lookup, &candidates, settings, &mut sorter).await?;
+            collect(connection, finder.with_texts(&candidates), settings, &mut sorter).await?;
         }
     }
     if !is_told {
-        is_told = match lookup.small_table(connection).await? {
-            Some(files) => {
-                files.into_iter().for_each(|file| sorter.add(file));
-                true
-            }
-            None if has_index => {
-                let listed = list_expired(connection, &lookup, settings.max_values).await?;
-                if let Some(candidates) = &listed {
-                    look_up(connection, &lookup, candidates, settings, &mut sorter).await?;
-                }
-                listed.is_some()
-            }
-            None => false,
-        };
+        let pages = finder.expired(Some(settings.max_values));
+        is_told = collect(connection, pages, settings, &mut sorter).await?;
     }
     anyhow::ensure!(sorter.is_parquet, NOT_PARQUET);
     if !is_told {
@@ -120,21 +109,21 @@ pub async fn files_in_window(
     Ok(Some(soonest_first.take(settings.max_claimed_files).collect()))
 }
 
-/// Gives the files of some texts to the sorter, until it has as many as may be claimed.
-async fn look_up(
+/// Gives the files of a search to the sorter, until it has as many as may be claimed; false where a large table
+/// would have to be read whole.
+async fn collect(
     connection: &mut Session,
-    lookup: &Lookup<'_>,
-    candidates: &[Candidate],
+    mut pages: Pages<'_>,
     settings: &Settings,
     sorter: &mut Sorter<'_>,
-) -> anyhow::Result<()> {
-    for at_key in candidates.chunk_by(|a, b| a.key_index == b.key_index) {
-        for texts in at_key.chunks(lookup.reach.texts_at_once) {
-            if sorter.files() >= settings.max_claimed_files {
-                return Ok(());
-            }
-            lookup.with_texts(connection, texts, |_| true, sorter).await?;
+) -> sqlx::Result<bool> {
+    while sorter.files() < settings.max_claimed_files
+        && let Some(files) = pages.next(connection).await?
+    {
+        if pages.way() == Way::InPieces {
+            return Ok(false);
         }
+        files.into_iter().for_each(|file| sorter.add(file));
     }
-    Ok(())
+    Ok(true)
 }

@@ -10,7 +10,7 @@ use crate::catalog::compaction_sample::{Generation, tuples};
 use crate::catalog::session::Session;
 use crate::catalog::specs::{spec_book, table_shape};
 use crate::catalog::tables::{LiveTable, TableIdentity};
-use crate::catalog::walk::live_since;
+use crate::catalog::walk::at_most;
 use crate::doctor::debt;
 use crate::rules::expiry::{Judge, Retention, SpecBook, Verdict};
 use crate::rules::instant::UtcInstant;
@@ -106,9 +106,8 @@ async fn count(
 ) -> sqlx::Result<(Counted, Vec<Freed>)> {
     let TableIdentity { catalog_id, table_id, .. } = *table;
     if reading.most_files > 0 {
-        let most = reading.most_files;
-        let files = live_since(connection, catalog_id, table_id, i64::MIN, most + 1).await?;
-        if files.len() as i64 <= most {
+        let files = at_most(connection, catalog_id, table_id, reading.most_files).await?;
+        if let Some(files) = files {
             let freed = |(keep_days, judge): &(u32, Judge)| {
                 let mut freed = Freed { keep_days: *keep_days, files: 0, bytes: 0 };
                 for file in &files {

@@ -10,7 +10,7 @@ use crate::catalog::commit_guards::prepare_look;
 use crate::catalog::commit_tail::prepare_write;
 use crate::catalog::drop_write::DropWrite;
 use crate::catalog::evidence::{PIECE, evidence_of};
-use crate::catalog::partition_values::files_of;
+use crate::catalog::finder::tuples::files_of;
 use crate::catalog::restore::outset;
 use crate::catalog::session::Session;
 use crate::catalog::vectors::live_vectors;

@@ -5,10 +5,10 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::guard::{PolicyGuard, Refusal};
-use crate::catalog::discovery::TupleOfSpec;
 use crate::catalog::drop_write::LateBound;
 use crate::catalog::live_file::Counts;
 use crate::catalog::tables::TableIdentity;
+use crate::catalog::tuples::TupleOfSpec;
 use crate::rules::expiry::evidence::EvidenceRule;
 
 /// What bounds a drop. The server enforces each bound for a statement or a wait, and from Postgres 17 on

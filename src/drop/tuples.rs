@@ -7,11 +7,11 @@ use super::guard::{Authority, Refusal};
 use super::hold::Times;
 use super::plan::of_request;
 use super::request::{Attempt, DropError, DropOutcome, DropRequest, Limits, Receipt};
-use crate::catalog::discovery::TupleOfSpec;
 use crate::catalog::drop_history::{HistoryRow, history};
 use crate::catalog::errors::Failure;
 use crate::catalog::live_file::Counts;
 use crate::catalog::session::Session;
+use crate::catalog::tuples::TupleOfSpec;
 
 /// How often a drop that met a locked row looks which tuples are busy and goes on without them.
 const TRIES_PAST_BUSY_ROWS: usize = 3;

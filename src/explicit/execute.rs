@@ -12,14 +12,15 @@ use super::problem::Problem;
 use super::{Bounds, internal};
 use crate::catalog::commit_guards::{Question, look};
 use crate::catalog::commit_tail::prepare_write;
-use crate::catalog::discovery::TupleOfSpec;
 use crate::catalog::drop_write::DropWrite;
+use crate::catalog::finder::tuples::{Search, count_files, visit};
 use crate::catalog::live_file::Counts;
-use crate::catalog::partition_values::{Search, count_files, count_live, visit};
 use crate::catalog::receipts::{self, NewReceipt, ReceiptRow};
 use crate::catalog::restore::{Outset, outset};
 use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
+use crate::catalog::tuples::TupleOfSpec;
+use crate::catalog::walk::count_live;
 use crate::drop::commit::{Done, Tried, commit_once, question};
 use crate::drop::guard::{Authority, OperatorGuard, Refusal};
 use crate::drop::hold::Times;
@@ -182,13 +183,13 @@ impl<'a> Execution<'a> {
         };
         let (mut found, mut files, mut with_vector) = (0_i64, Vec::new(), Vec::new());
         let search = Search { catalog_id, table_id, tuples, lead, from_id: 0 };
-        visit(session, &search, |file| {
+        visit(session, &search, |tuple_no, file| {
             found += 1;
             if found <= self.guard.max_files {
-                files.push((file.data_file_id, file.tuple_no));
+                files.push((file.data_file_id, tuple_no));
             }
             if found <= self.guard.max_files && file.has_vector {
-                with_vector.push((file.data_file_id, file.tuple_no));
+                with_vector.push((file.data_file_id, tuple_no));
             }
             ControlFlow::Continue(())
         })

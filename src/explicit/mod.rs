@@ -19,13 +19,13 @@ use call::{DropAnswer, DropBody, PartitionAnswer, TableRef, TruncateAnswer, Trun
 use execute::{Execution, Selection};
 use problem::Problem;
 
-use crate::catalog::discovery::TupleOfSpec;
 use crate::catalog::errors::Failure;
 use crate::catalog::live_file::Counts;
 use crate::catalog::receipts::{self, NewReceipt, ReceiptRow, RequestedTuple};
 use crate::catalog::session::Session;
 use crate::catalog::specs::{spec_book, table_shape};
 use crate::catalog::tables::{TableIdentity, catalogs, find_live_table};
+use crate::catalog::tuples::TupleOfSpec;
 use crate::config::Config;
 use crate::drop::guard::OperatorGuard;
 use crate::events;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::call::PartitionItem;
 use super::problem::Problem;
-use crate::catalog::discovery::TupleOfSpec;
+use crate::catalog::tuples::TupleOfSpec;
 use crate::rules::expiry::{SpecBook, SpecField, StoredTuple};
 use crate::rules::transform::{Undatable, canonical_integer};
 

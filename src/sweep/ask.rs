@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::calendar::{Row, RowKey};
-use super::lookup::{Candidate, Lookup};
+use crate::catalog::finder::{Candidate, Finder};
 use crate::catalog::session::Session;
+use crate::rules::expiry::Judge;
 use crate::rules::expiry::ends::Ends;
 use crate::rules::instant::UtcInstant;
 
@@ -61,179 +62,181 @@ type Asked = (Row, BTreeSet<(i32, String)>, Option<UtcInstant>);
 /// Values that were found out, by key index: when the range of each ended.
 type Found = BTreeMap<(i32, String), UtcInstant>;
 
-impl Lookup<'_> {
-    /// The values of some rows: those that stand for themselves, those that can be counted out of a day, and
-    /// those that the catalog has between two texts. Reads distinct values in bounded pieces.
-    pub async fn ask(&self, connection: &mut Session, rows: Vec<Row>) -> sqlx::Result<Ask> {
-        let judge = self.judge;
-        let mut found = Found::new();
-        let mut asked: Vec<Asked> = Vec::new();
-        // The days of each spec whose values can only be listed, by their places among `asked`.
-        let mut listed: BTreeMap<i64, BTreeMap<i128, usize>> = BTreeMap::new();
-        for row in rows {
-            let RowKey { spec_id, value, .. } = &row.key;
-            let spec_id = *spec_id;
-            let Some(lead_key) = judge.spec(spec_id).and_then(|spec| spec.lead_key()) else {
-                continue;
-            };
-            let mut texts = BTreeSet::new();
-            let mut pending = None;
-            match row.key.day() {
-                None => {
-                    texts.insert((lead_key, value.clone()));
-                }
-                Some(day) => {
-                    let Some(ending) = judge.ending_on(spec_id, day, day) else {
-                        // Only a full pass finds what cannot be told.
-                        asked.push((row, texts, Some(NEVER)));
-                        continue;
-                    };
-                    for (key_index, values) in ending.texts {
-                        texts.extend(values.into_iter().map(|text| (key_index, text)));
-                    }
-                    if !ending.between.is_empty() {
-                        listed.entry(spec_id).or_default().insert(day, asked.len());
-                    }
-                }
-            }
-            texts.retain(|(_, text)| self.is_due(self.ends(spec_id, text), &mut pending));
-            asked.push((row, texts, pending));
-        }
-        for (spec_id, days) in listed {
-            for run in runs(days.keys().copied()) {
-                let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
-                let Some(ending) = judge.ending_on(spec_id, *first, *last) else { continue };
-                for (key_index, betweens) in ending.between {
-                    for (after, before) in betweens {
-                        self.list(
-                            connection,
-                            spec_id,
-                            key_index,
-                            (after, before),
-                            |day| days.get(&day).copied(),
-                            &mut asked,
-                        )
-                        .await?;
-                    }
-                }
-            }
-        }
-        for (row, texts, _) in &asked {
-            for text in texts {
-                let ends = self.ends(row.key.spec_id, &text.1);
-                let end = ends.map_or(UtcInstant::EARLIEST, |ends| ends.own);
-                found.entry(text.clone()).and_modify(|at| *at = end.min(*at)).or_insert(end);
-            }
-        }
-        let mut candidates: Vec<Candidate> = found
-            .into_iter()
-            .map(|((key_index, text), end)| Candidate { end, key_index, text })
-            .collect();
-        candidates.sort_unstable();
-        let place: BTreeMap<(i32, &str), usize> = candidates
-            .iter()
-            .enumerate()
-            .map(|(at, candidate)| ((candidate.key_index, candidate.text.as_str()), at))
-            .collect();
-        let rows = asked.into_iter().map(|(row, texts, pending)| {
-            let places = texts.iter().filter_map(|(key, text)| place.get(&(*key, text.as_str())));
-            AskedRow { last: places.copied().max(), row, pending }
-        });
-        Ok(Ask { rows: rows.collect(), candidates })
-    }
-
-    /// The values of a row that have not expired, the first to end first. `None` where they cannot be told, or
-    /// are more than are listed at once.
-    pub async fn values_of(
-        &self,
-        connection: &mut Session,
-        row: &Row,
-    ) -> sqlx::Result<Option<Vec<Candidate>>> {
+/// The values of some rows: those that stand for themselves, those that can be counted out of a day, and
+/// those that the catalog has between two texts. Reads distinct values in bounded pieces.
+pub async fn ask(
+    finder: Finder<'_>,
+    connection: &mut Session,
+    rows: Vec<Row>,
+) -> sqlx::Result<Ask> {
+    let judge = finder.judge;
+    let mut found = Found::new();
+    let mut asked: Vec<Asked> = Vec::new();
+    // The days of each spec whose values can only be listed, by their places among `asked`.
+    let mut listed: BTreeMap<i64, BTreeMap<i128, usize>> = BTreeMap::new();
+    for row in rows {
         let RowKey { spec_id, value, .. } = &row.key;
-        let Some(lead_key) = self.judge.spec(*spec_id).and_then(|spec| spec.lead_key()) else {
-            return Ok(None);
+        let spec_id = *spec_id;
+        let Some(lead_key) = judge.spec(spec_id).and_then(|spec| spec.lead_key()) else {
+            continue;
         };
         let mut texts = BTreeSet::new();
+        let mut pending = None;
         match row.key.day() {
             None => {
                 texts.insert((lead_key, value.clone()));
             }
             Some(day) => {
-                let Some(ending) = self.judge.ending_on(*spec_id, day, day) else {
-                    return Ok(None);
+                let Some(ending) = judge.ending_on(spec_id, day, day) else {
+                    // Only a full pass finds what cannot be told.
+                    asked.push((row, texts, Some(NEVER)));
+                    continue;
                 };
                 for (key_index, values) in ending.texts {
                     texts.extend(values.into_iter().map(|text| (key_index, text)));
                 }
-                for (key_index, betweens) in ending.between {
-                    for (after, before) in betweens {
-                        let (after, before) = (Some(after.as_str()), Some(before.as_str()));
-                        let piece = self.texts(connection, key_index, after, before);
-                        let (listed, None) = piece.await? else { return Ok(None) };
-                        let ends_then = |text: &String| {
-                            self.ends(*spec_id, text).is_some_and(|ends| ends.day() == day)
-                        };
-                        let listed = listed.into_iter().filter(ends_then);
-                        texts.extend(listed.map(|text| (key_index, text)));
-                    }
+                if !ending.between.is_empty() {
+                    listed.entry(spec_id).or_default().insert(day, asked.len());
                 }
             }
         }
-        let cutoff = self.judge.retention().cutoff();
-        let of = |(key_index, text): (i32, String)| {
-            let end = self.ends(*spec_id, &text)?.last;
-            // Another time field of its files may end later, which the last look has found out.
-            let end = if row.key.is_day { end } else { end.max(row.last_end) };
-            (end > cutoff).then_some(Candidate { end, key_index, text })
-        };
-        let mut values: Vec<Candidate> = texts.into_iter().filter_map(of).collect();
-        values.sort_unstable();
-        Ok(Some(values))
+        texts.retain(|(_, text)| is_due(judge, ends(judge, spec_id, text), &mut pending));
+        asked.push((row, texts, pending));
     }
-
-    /// Whether a value has expired; where it has not, notes when it ends.
-    fn is_due(&self, ends: Option<Ends>, pending: &mut Option<UtcInstant>) -> bool {
-        let Some(Ends { last, .. }) = ends else { return false };
-        if last <= self.judge.retention().cutoff() {
-            return true;
-        }
-        *pending = Some(pending.map_or(last, |end| end.min(last)));
-        false
-    }
-
-    fn ends(&self, spec_id: i64, text: &str) -> Option<Ends> {
-        self.judge.ends(spec_id, Some(text))?.ok()
-    }
-
-    /// Lists the catalog's values between two texts, and gives each to the row of the day on which it ends.
-    async fn list(
-        &self,
-        connection: &mut Session,
-        spec_id: i64,
-        key_index: i32,
-        (after, before): (String, String),
-        place_of: impl Fn(i128) -> Option<usize>,
-        asked: &mut [Asked],
-    ) -> sqlx::Result<()> {
-        let mut after = Some(after);
-        while after.is_some() {
-            let piece = self.texts(connection, key_index, after.as_deref(), Some(before.as_str()));
-            let (texts, next) = piece.await?;
-            for text in texts {
-                let Some(ends) = self.ends(spec_id, &text) else { continue };
-                let Some((_, texts, pending)) =
-                    place_of(ends.day()).and_then(|at| asked.get_mut(at))
-                else {
-                    continue;
-                };
-                if self.is_due(Some(ends), pending) {
-                    texts.insert((key_index, text));
+    for (spec_id, days) in listed {
+        for run in runs(days.keys().copied()) {
+            let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
+            let Some(ending) = judge.ending_on(spec_id, *first, *last) else { continue };
+            for (key_index, betweens) in ending.between {
+                for (after, before) in betweens {
+                    list(
+                        finder,
+                        connection,
+                        spec_id,
+                        key_index,
+                        (after, before),
+                        |day| days.get(&day).copied(),
+                        &mut asked,
+                    )
+                    .await?;
                 }
             }
-            after = next;
         }
-        Ok(())
     }
+    for (row, texts, _) in &asked {
+        for text in texts {
+            let ends = ends(judge, row.key.spec_id, &text.1);
+            let end = ends.map_or(UtcInstant::EARLIEST, |ends| ends.own);
+            found.entry(text.clone()).and_modify(|at| *at = end.min(*at)).or_insert(end);
+        }
+    }
+    let mut candidates: Vec<Candidate> = found
+        .into_iter()
+        .map(|((key_index, text), end)| Candidate { end, key_index, text })
+        .collect();
+    candidates.sort_unstable();
+    let place: BTreeMap<(i32, &str), usize> = candidates
+        .iter()
+        .enumerate()
+        .map(|(at, candidate)| ((candidate.key_index, candidate.text.as_str()), at))
+        .collect();
+    let rows = asked.into_iter().map(|(row, texts, pending)| {
+        let places = texts.iter().filter_map(|(key, text)| place.get(&(*key, text.as_str())));
+        AskedRow { last: places.copied().max(), row, pending }
+    });
+    Ok(Ask { rows: rows.collect(), candidates })
+}
+
+/// The values of a row that have not expired, the first to end first. `None` where they cannot be told, or
+/// are more than are listed at once.
+pub async fn values_of(
+    finder: Finder<'_>,
+    connection: &mut Session,
+    row: &Row,
+) -> sqlx::Result<Option<Vec<Candidate>>> {
+    let RowKey { spec_id, value, .. } = &row.key;
+    let Some(lead_key) = finder.judge.spec(*spec_id).and_then(|spec| spec.lead_key()) else {
+        return Ok(None);
+    };
+    let mut texts = BTreeSet::new();
+    match row.key.day() {
+        None => {
+            texts.insert((lead_key, value.clone()));
+        }
+        Some(day) => {
+            let Some(ending) = finder.judge.ending_on(*spec_id, day, day) else {
+                return Ok(None);
+            };
+            for (key_index, values) in ending.texts {
+                texts.extend(values.into_iter().map(|text| (key_index, text)));
+            }
+            for (key_index, betweens) in ending.between {
+                for (after, before) in betweens {
+                    let (after, before) = (Some(after.as_str()), Some(before.as_str()));
+                    let piece = finder.texts(connection, key_index, after, before);
+                    let (listed, None) = piece.await? else { return Ok(None) };
+                    let ends_then = |text: &String| {
+                        ends(finder.judge, *spec_id, text).is_some_and(|ends| ends.day() == day)
+                    };
+                    let listed = listed.into_iter().filter(ends_then);
+                    texts.extend(listed.map(|text| (key_index, text)));
+                }
+            }
+        }
+    }
+    let cutoff = finder.judge.retention().cutoff();
+    let of = |(key_index, text): (i32, String)| {
+        let end = ends(finder.judge, *spec_id, &text)?.last;
+        // Another time field of its files may end later, which the last look has found out.
+        let end = if row.key.is_day { end } else { end.max(row.last_end) };
+        (end > cutoff).then_some(Candidate { end, key_index, text })
+    };
+    let mut values: Vec<Candidate> = texts.into_iter().filter_map(of).collect();
+    values.sort_unstable();
+    Ok(Some(values))
+}
+
+/// Whether a value has expired; where it has not, notes when it ends.
+fn is_due(judge: &Judge, ends: Option<Ends>, pending: &mut Option<UtcInstant>) -> bool {
+    let Some(Ends { last, .. }) = ends else { return false };
+    if last <= judge.retention().cutoff() {
+        return true;
+    }
+    *pending = Some(pending.map_or(last, |end| end.min(last)));
+    false
+}
+
+fn ends(judge: &Judge, spec_id: i64, text: &str) -> Option<Ends> {
+    judge.ends(spec_id, Some(text))?.ok()
+}
+
+/// Lists the catalog's values between two texts, and gives each to the row of the day on which it ends.
+async fn list(
+    finder: Finder<'_>,
+    connection: &mut Session,
+    spec_id: i64,
+    key_index: i32,
+    (after, before): (String, String),
+    place_of: impl Fn(i128) -> Option<usize>,
+    asked: &mut [Asked],
+) -> sqlx::Result<()> {
+    let mut after = Some(after);
+    while after.is_some() {
+        let piece = finder.texts(connection, key_index, after.as_deref(), Some(before.as_str()));
+        let (texts, next) = piece.await?;
+        for text in texts {
+            let Some(ends) = ends(finder.judge, spec_id, &text) else { continue };
+            let Some((_, texts, pending)) = place_of(ends.day()).and_then(|at| asked.get_mut(at))
+            else {
+                continue;
+            };
+            if is_due(finder.judge, Some(ends), pending) {
+                texts.insert((key_index, text));
+            }
+        }
+        after = next;
+    }
+    Ok(())
 }
 
 /// Days in runs within which none lies far from the one before.

@@ -4,12 +4,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
 use super::expired::ExpiredTuple;
-use crate::catalog::discovery::TupleOfSpec;
 use crate::catalog::evidence::{PIECE, Readable, evidence_of, may_read};
+use crate::catalog::finder::tuples::{Search, visit};
 use crate::catalog::live_file::Counts;
-use crate::catalog::partition_values::{Search, visit};
 use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
+use crate::catalog::tuples::TupleOfSpec;
 use crate::config::CrossCheck;
 use crate::drop::LateRule;
 use crate::rules::expiry::evidence::{BoundUnits, EvidenceRule, FileEvidence, Weighed};
@@ -200,8 +200,8 @@ impl<'a> Evidence<'a> {
             tuple.ids.clear();
             tuple.counts = Counts::default();
         });
-        visit(connection, &search, |file| {
-            let at = usize::try_from(file.tuple_no).ok();
+        visit(connection, &search, |tuple_no, file| {
+            let at = usize::try_from(tuple_no).ok();
             if let Some(tuple) = at.and_then(|at| tuples.get_mut(at)) {
                 tuple.ids.push(file.data_file_id);
                 tuple.counts += file.counts();

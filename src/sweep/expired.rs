@@ -1,7 +1,7 @@
 //! A partition tuple that has expired, with the files by which it goes.
 
-use crate::catalog::discovery::TupleOfSpec;
 use crate::catalog::live_file::Counts;
+use crate::catalog::tuples::TupleOfSpec;
 use crate::rules::expiry::evidence::Doubt;
 use crate::rules::instant::UtcInstant;
 

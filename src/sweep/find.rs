@@ -9,19 +9,17 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use super::ask::{ask, values_of};
 use super::calendar::{Row, RowKey, read, row_of};
-use super::lookup::list_expired;
-use super::lookup::{Candidate, Lookup};
 use super::memory::{self, BookDigest, Memory};
 use super::settings::Settings;
 use super::sorter::Sorter;
-use crate::catalog::discovery::has_lookup_index;
+use crate::catalog::finder::pages::{Pages, Way};
+use crate::catalog::finder::{Candidate, Finder};
 use crate::catalog::late::{LateFiles, Lead, late_values};
-use crate::catalog::live_file::LiveFile;
 use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
-use crate::catalog::texts::has_live_file;
-use crate::catalog::walk::{Place, walk};
+use crate::catalog::values::{has_live_file, has_lookup_index};
 use crate::rules::expiry::SpecBook;
 use crate::rules::instant::UtcInstant;
 use crate::rules::kept::Census;
@@ -64,16 +62,16 @@ pub struct Found {
 /// Gives every expired file to the sorter.
 pub async fn find(
     connection: &mut Session,
-    lookup: &Lookup<'_>,
+    finder: Finder<'_>,
     book: &SpecBook,
     settings: &Settings,
     sorter: &mut Sorter<'_>,
 ) -> anyhow::Result<Found> {
-    let field = lookup.judge.retention().source_field_id;
+    let field = finder.judge.retention().source_field_id;
     let has_index = has_lookup_index(connection).await?;
-    let loaded = memory::store::load(connection, lookup.table, field).await?;
-    let marks = lookup.marks(connection).await?;
-    let now = lookup.judge.retention().now;
+    let loaded = memory::store::load(connection, finder.table, field).await?;
+    let marks = finder.marks(connection).await?;
+    let now = finder.judge.retention().now;
     let memory = loaded.map(|loaded| loaded.memory.checked(marks, now)).filter(|memory| {
         has_index
             && memory.full_pass_at.is_some()
@@ -82,24 +80,14 @@ pub async fn find(
     });
     let is_large = |memory: &Memory| {
         let counted = memory.census.as_ref();
-        counted.is_some_and(|(census, _)| census.kept_files() > lookup.reach.small_table)
+        counted.is_some_and(|(census, _)| census.kept_files() > finder.reach.small_table)
     };
     if let Some(memory) = memory.filter(is_large) {
-        return by_calendar(connection, lookup, memory, settings, sorter).await;
+        return by_calendar(connection, finder, memory, settings, sorter).await;
     }
-    if let Some(files) = lookup.small_table(connection).await? {
-        files.into_iter().for_each(|file| sorter.add(file));
-        return Ok(counted(sorter));
-    }
-    let listed = match has_index {
-        true => list_expired(connection, lookup, settings.max_values).await?,
-        false => None,
-    };
-    let Some(candidates) = listed else {
-        let limit = if has_index { settings.count_timeout } else { WITHOUT_INDEX };
-        if read_all(connection, lookup, limit, sorter).await? {
-            return Ok(counted(sorter));
-        }
+    let mut pages = finder.expired(Some(settings.max_values));
+    let limit = if has_index { settings.count_timeout } else { WITHOUT_INDEX };
+    if !read(connection, &mut pages, limit, sorter).await? {
         let behind = format!(
             "the table has no calendar yet and is too large to be read within discovery.count_timeout, and \
              its catalog has more than discovery.max_values ({}) distinct partition values at the time \
@@ -107,32 +95,35 @@ pub async fn find(
             settings.max_values
         );
         return Ok(Found { behind: Some(behind), ..Found::default() });
+    }
+    let census = match pages.way() {
+        Way::AtOnce | Way::InPieces => Some(std::mem::take(&mut sorter.census)),
+        Way::ByValue => {
+            let mut counter = Sorter::once(finder.judge);
+            let mut rest = finder.in_pieces();
+            let is_counted = read(connection, &mut rest, settings.count_timeout, &mut counter);
+            let is_counted = is_counted.await?;
+            sorter.is_parquet &= counter.is_parquet;
+            is_counted.then_some(counter.census)
+        }
     };
-    look_up(connection, lookup, &candidates, sorter).await?;
-    let mut counter = Sorter::once(lookup.judge);
-    let is_counted = read_all(connection, lookup, settings.count_timeout, &mut counter).await?;
-    sorter.is_parquet &= counter.is_parquet;
-    Ok(Found { census: is_counted.then_some(counter.census), ..Found::default() })
-}
-
-fn counted(sorter: &mut Sorter<'_>) -> Found {
-    Found { census: Some(std::mem::take(&mut sorter.census)), ..Found::default() }
+    Ok(Found { census, ..Found::default() })
 }
 
 async fn by_calendar(
     connection: &mut Session,
-    lookup: &Lookup<'_>,
+    finder: Finder<'_>,
     memory: Memory,
     settings: &Settings,
     sorter: &mut Sorter<'_>,
 ) -> anyhow::Result<Found> {
-    let (table, judge) = (lookup.table, lookup.judge);
+    let (table, judge) = (finder.table, finder.judge);
     let cutoff = judge.retention().cutoff();
     let mut rows = read::due(connection, table, cutoff, None, i64::MAX).await?;
-    let behind = catch_up(connection, lookup, &memory, settings.count_timeout, &mut rows).await?;
-    let ask = lookup.ask(connection, rows).await?;
-    look_up(connection, lookup, &ask.candidates, sorter).await?;
-    let next = next_expiry(connection, lookup).await?;
+    let behind = catch_up(connection, finder, &memory, settings.count_timeout, &mut rows).await?;
+    let ask = ask(finder, connection, rows).await?;
+    read(connection, &mut finder.with_texts(&ask.candidates), Duration::MAX, sorter).await?;
+    let next = next_expiry(connection, finder).await?;
     let (census, counted_at) = memory.census.unzip();
     Ok(Found { census, counted_at, next, behind })
 }
@@ -140,16 +131,16 @@ async fn by_calendar(
 /// Adds the rows of late files that have expired. Says how far the calendar is behind, where that took too long.
 async fn catch_up(
     connection: &mut Session,
-    lookup: &Lookup<'_>,
+    finder: Finder<'_>,
     memory: &Memory,
     limit: Duration,
     rows: &mut Vec<Row>,
 ) -> anyhow::Result<Option<String>> {
-    let judge = lookup.judge;
+    let judge = finder.judge;
     let leads: Vec<Lead> =
         judge.leads().map(|(spec_id, key_index)| Lead { spec_id, key_index }).collect();
-    let TableIdentity { catalog_id, table_id, .. } = *lookup.table;
-    let marks = lookup.marks(connection).await?;
+    let TableIdentity { catalog_id, table_id, .. } = *finder.table;
+    let marks = finder.marks(connection).await?;
     let of = LateFiles { catalog_id, table_id, leads: &leads, marks };
     let mut known: HashSet<RowKey> = rows.iter().map(|row| row.key.clone()).collect();
     let (mut watermark, mut block, began) = (memory.watermark, None, Instant::now());
@@ -180,9 +171,9 @@ async fn catch_up(
 /// When the first value after the cutoff ends that has a live file.
 async fn next_expiry(
     connection: &mut Session,
-    lookup: &Lookup<'_>,
+    finder: Finder<'_>,
 ) -> anyhow::Result<Option<NextExpiry>> {
-    let (table, retention) = (lookup.table, lookup.judge.retention());
+    let (table, retention) = (finder.table, finder.judge.retention());
     let rows = read::upcoming(connection, table, retention.cutoff(), ROWS_PROBED).await?;
     let (mut first, mut probed): (Option<UtcInstant>, usize) = (None, 0);
     for row in &rows {
@@ -191,7 +182,7 @@ async fn next_expiry(
             break;
         }
         let not_before = NextExpiry::NotBefore(row.last_end.plus(retention.keep));
-        let Some(values) = lookup.values_of(connection, row).await? else {
+        let Some(values) = values_of(finder, connection, row).await? else {
             return Ok(Some(not_before));
         };
         for Candidate { end, key_index, text } in values {
@@ -218,40 +209,22 @@ async fn next_expiry(
     })
 }
 
-async fn look_up(
+/// Gives the files of a search to the sorter; false where reading the table piece by piece took longer than
+/// `limit`.
+async fn read(
     connection: &mut Session,
-    lookup: &Lookup<'_>,
-    candidates: &[Candidate],
-    sorter: &mut Sorter<'_>,
-) -> sqlx::Result<()> {
-    for texts in candidates.chunk_by(|a, b| a.key_index == b.key_index) {
-        for texts in texts.chunks(lookup.reach.texts_at_once) {
-            let key_index = texts[0].key_index;
-            let lead = |file: &LiveFile| lookup.is_lead(file, key_index);
-            lookup.with_texts(connection, texts, lead, sorter).await?;
-        }
-    }
-    Ok(())
-}
-
-/// Reads the table's own files piece by piece; false if that took longer than `limit`.
-async fn read_all(
-    connection: &mut Session,
-    lookup: &Lookup<'_>,
+    pages: &mut Pages<'_>,
     limit: Duration,
     sorter: &mut Sorter<'_>,
 ) -> sqlx::Result<bool> {
-    let TableIdentity { catalog_id, table_id, .. } = *lookup.table;
-    let began = Instant::now();
-    let mut after = Some(Place::START);
-    while let Some(place) = after {
-        if began.elapsed() > limit {
+    let mut began = None;
+    while !pages.is_over() {
+        if pages.way() == Way::InPieces && began.get_or_insert_with(Instant::now).elapsed() > limit
+        {
             return Ok(false);
         }
-        let piece = walk(connection, catalog_id, table_id, place, lookup.reach.piece);
-        let (files, next) = piece.await?;
-        files.into_iter().for_each(|file| sorter.add(file));
-        after = next;
+        let files = pages.next(connection).await?;
+        files.into_iter().flatten().for_each(|file| sorter.add(file));
     }
     Ok(true)
 }

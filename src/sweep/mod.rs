@@ -4,8 +4,8 @@
 //! [`pass`] begins with who has work: `intake` and `closer` ask, [`triage`] decides. It goes over catalogs, side
 //! by side, `catalog` over the tables of one, in the turns of a [`fair_queue`](crate::rules::fair_queue), if
 //! [`clocks`] lets it; `table` works on one of them. `table_pass` finds what goes: what the [`calendar`] says is
-//! due, what came since, and what a full pass reads, by what the [`memory`] has of it; `ask` and `lookup` ask the
-//! catalog, `sorter` judges, and what stays is counted by [`kept`](crate::rules::kept). In rounds
+//! due, what came since, and what a full pass reads, by what the [`memory`] has of it; `ask` says which values these are,
+//! the [`finder`](crate::catalog::finder) finds their files, `sorter` judges, and what stays is counted by [`kept`](crate::rules::kept). In rounds
 //! [`batches`](crate::rules::batches) groups it, `commits` makes the commits, and
 //! [`duty_cycle`](crate::rules::duty_cycle) says how long to rest in between, by the clock of [`pacing`]. What
 //! expired and stays is in [`waiting`]. [`plan`] only tells, and remembers nothing; `find` finds for it. `house`
@@ -24,7 +24,6 @@ pub mod find;
 mod house;
 mod intake;
 mod lease;
-pub(crate) mod lookup;
 pub mod memory;
 pub mod pacing;
 pub mod pass;
@@ -32,7 +31,6 @@ pub mod pass_lock;
 pub mod plan;
 pub mod plan_report;
 pub mod planning;
-pub mod reach;
 pub mod report;
 pub mod round;
 pub mod settings;

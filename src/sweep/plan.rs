@@ -4,15 +4,15 @@
 use super::evidence::Evidence;
 use super::expired::ExpiredTuple;
 use super::find::{NextExpiry, find};
-use super::lookup::Lookup;
 use super::settings::Settings;
 use super::sorter::Sorter;
 use super::waiting::{self, Remembered, Waiting, WaitingList};
-use crate::catalog::discovery::newest_live;
+use crate::catalog::finder::Finder;
 use crate::catalog::live_file::Counts;
 use crate::catalog::session::Session;
 use crate::catalog::specs::spec_book;
 use crate::catalog::tables::TableIdentity;
+use crate::catalog::walk::newest_live;
 use crate::policy::{Mode, Policy};
 use crate::rules::expiry::{Judge, Retention, SpecBook, Verdict};
 use crate::rules::instant::UtcInstant;
@@ -106,9 +106,9 @@ pub async fn plan_by_book(
     let retention =
         Retention { source_field_id: policy.source_field_id, keep: policy.keep.length(), now };
     let judge = Judge::new(book, retention);
-    let lookup = Lookup { table, judge: &judge, reach: &settings.reach };
+    let finder = Finder { table, judge: &judge, reach: &settings.reach };
     let mut sorter = Sorter::for_commits(&judge);
-    let found = find(connection, &lookup, book, settings, &mut sorter).await?;
+    let found = find(connection, finder, book, settings, &mut sorter).await?;
     anyhow::ensure!(sorter.is_parquet, NOT_PARQUET);
     let is_counted = found.census.is_some();
     let mut evidence = Evidence::new(table, &judge, book, settings.cross_check);

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::reach::Reach;
 use super::waiting::Pauses;
 use crate::config::{Config, CrossCheck, Oversize};
 use crate::drop::Limits;
 use crate::rules::batches::BatchLimits;
 use crate::rules::clock_guard::Reading;
+use crate::rules::reach::Reach;
 
 /// What a pass is for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::expired::ExpiredTuple;
-use crate::catalog::discovery::TupleOfSpec;
 use crate::catalog::live_file::Counts;
 use crate::catalog::live_file::LiveFile;
+use crate::catalog::tuples::TupleOfSpec;
 use crate::rules::expiry::{Judge, KeptReason, Verdict};
 use crate::rules::instant::UtcInstant;
 use crate::rules::instant::earlier;

@@ -20,21 +20,26 @@ mod wait;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use anyhow::Context as _;
+
 use super::calendar::RowKey;
 use super::commits::Work;
 use super::context::Context;
 use super::evidence::{Evidence, Withheld};
 use super::expired::ExpiredTuple;
 use super::lease::LeasedSession;
-use super::lookup::Lookup;
 use super::memory::{BookDigest, Memory};
 use super::plan::dates_nothing;
+use super::report::RESTORED;
 use super::sorter::in_order;
 use super::waiting::{Remembered, WaitReason, Waiting, WaitingList};
-use crate::catalog::discovery::{TupleOfSpec, has_lookup_index};
+use crate::catalog::finder::Finder;
 use crate::catalog::marks::revoke_marks;
+use crate::catalog::restore::note_head;
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Marks, TableIdentity};
+use crate::catalog::tuples::TupleOfSpec;
+use crate::catalog::values::has_lookup_index;
 use crate::events;
 use crate::policy::Policy;
 use crate::rules::expiry::SpecBook;
@@ -64,7 +69,7 @@ pub struct Findings {
 
 /// One table in one pass.
 pub struct Enforcement<'a> {
-    lookup: Lookup<'a>,
+    finder: Finder<'a>,
     context: &'a Context<'a>,
     policy: &'a Policy,
     book: &'a SpecBook,
@@ -135,19 +140,19 @@ impl Reached {
 impl<'a> Enforcement<'a> {
     /// Prepares a pass over the table of `lookup`.
     pub fn new(
-        lookup: Lookup<'a>,
+        finder: Finder<'a>,
         policy: &'a Policy,
         book: &'a SpecBook,
         context: &'a Context<'a>,
     ) -> Self {
-        let cutoff = lookup.judge.retention().cutoff();
+        let cutoff = finder.judge.retention().cutoff();
         let marks = Marks { files_below: 0, through_snapshot: 0 };
         Enforcement {
-            lookup,
+            finder,
             context,
             policy,
             book,
-            work: Work::new(lookup.table, policy, cutoff, context),
+            work: Work::new(finder.table, policy, cutoff, context),
             memory: Memory::new(marks, BookDigest::of(book, policy.source_field_id)),
             remembered: None,
             seen_below: i64::MIN,
@@ -159,7 +164,7 @@ impl<'a> Enforcement<'a> {
             stayed: BTreeSet::new(),
             stayed_here: HashSet::new(),
             put_before: HashMap::new(),
-            evidence: Evidence::new(lookup.table, lookup.judge, book, context.settings.cross_check),
+            evidence: Evidence::new(finder.table, finder.judge, book, context.settings.cross_check),
             revoked: BTreeSet::new(),
             withheld: HashMap::new(),
             waiting: WaitingList::of(Remembered::default(), context.now, context.settings.pauses()),
@@ -198,10 +203,10 @@ impl<'a> Enforcement<'a> {
         let connection = session.connection();
         // Before anything is looked up: what is committed from here on is late, for this pass and
         // for the next one.
-        self.marks = self.lookup.noted_marks(connection, self.context.now).await?;
+        self.marks = self.noted_marks(connection).await?;
         self.has_index = has_lookup_index(connection).await?;
         let is_full = self.recall(session).await?;
-        if is_full && let Some(files) = self.lookup.small_table(session.connection()).await? {
+        if is_full && let Some(files) = self.finder.small_table(session.connection()).await? {
             if self.full_at_once(session, files).await?.is_all() {
                 self.came.through = Some(Step::Rest);
             }
@@ -227,6 +232,15 @@ impl<'a> Enforcement<'a> {
         Ok(Findings { census, withheld, undatable_waiting, health, is_full, has_index, poisoned })
     }
 
+    /// The marks of this moment, with the head noted that they are of: should the catalog be restored to a time
+    /// before, whatever is remembered by these marks is told to be of the time after.
+    async fn noted_marks(&self, connection: &mut Session) -> anyhow::Result<Marks> {
+        let noted = note_head(connection, self.finder.table.catalog_id, self.context.now);
+        let noted = noted.await?.context("the catalog is gone")?;
+        anyhow::ensure!(!noted.is_restored, RESTORED);
+        Ok(noted.marks)
+    }
+
     /// What is due, then what came late, then what a full pass lists, then the reading: each only where all
     /// before it was tried, but for late files, whose values are put into the calendar all the same. The turn
     /// begins after the step that the pass is through with, and ends with its last one: what is due of other
@@ -237,7 +251,7 @@ impl<'a> Enforcement<'a> {
     async fn in_steps(&mut self, session: &mut LeasedSession<'_>) -> anyhow::Result<()> {
         let (done, through) = (self.context.done, self.context.through);
         self.came.through = done;
-        if self.lookup.judge.may_doubt() && !self.late(session).await?.is_all() {
+        if self.finder.judge.may_doubt() && !self.late(session).await?.is_all() {
             return Ok(());
         }
         let mut is_all = done.is_some() || self.due(session).await?.is_all();
@@ -291,7 +305,7 @@ impl<'a> Enforcement<'a> {
             return Ok(());
         }
         self.revoked.extend(&disproved);
-        let table = self.lookup.table;
+        let table = self.finder.table;
         let now = self.context.time_of_moment(connection).await?;
         let window = self.context.settings.stale_writer_window;
         revoke_marks(connection, table, &disproved, now, window).await?;
@@ -318,7 +332,7 @@ impl<'a> Enforcement<'a> {
             Some((_, at)) if *at == self.context.now => Ok(Health::Unhealthy),
             // What was counted some time ago, or never, may have changed: the newest files tell.
             _ => {
-                let (table, judge) = (self.lookup.table, self.lookup.judge);
+                let (table, judge) = (self.finder.table, self.finder.judge);
                 Ok(match dates_nothing(connection, table, judge).await? {
                     true => Health::Unhealthy,
                     false if counted.is_some() => Health::Healthy,

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use crate::catalog::discovery::TupleOfSpec;
+use crate::catalog::tuples::TupleOfSpec;
 use crate::rules::expiry::{KeptReason, StoredTuple};
 use crate::rules::instant::UtcInstant;
 pub use list::WaitingList;

@@ -5,7 +5,7 @@
 //! leaves nothing. Such a drop has a policy and one tuple; the rest may be live for a grace after
 //! the newest of them, and for as long as the tuple waits, which a check of its own tells.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::Scene;
 use super::history::NewestFirst;
@@ -15,12 +15,10 @@ use super::report::Sample;
 use super::waiting::{self, Noted};
 use crate::catalog::checks::drops::{RecordedDrop, live_before};
 use crate::catalog::checks::{Begin, begins};
-use crate::catalog::discovery::{TupleOfSpec, has_lookup_index};
-use crate::catalog::live_file::LiveFile;
+use crate::catalog::finder::tuples::{Search, TuplePages};
 use crate::catalog::specs::spec_book;
-use crate::catalog::texts::{FromText, files_with_texts};
-use crate::catalog::walk::{Place, live_since, walk};
-use crate::rules::expiry::{SpecBook, SpecField, shortened};
+use crate::catalog::tuples::TupleOfSpec;
+use crate::rules::expiry::{SpecBook, SpecField, StoredTuple, shortened};
 use crate::rules::instant::UtcInstant;
 use crate::sweep::waiting::Waiting;
 
@@ -111,7 +109,6 @@ fn is_left(begin: &Begin, drop: &LastDrop) -> bool {
     begin.begin_snapshot < drop.snapshot_id && !drop.may_go_on
 }
 
-/// A small table is read; of a larger one the tuples' files are looked up by one of their texts.
 async fn of_table(
     probe: &mut Probe<'_>,
     scene: &Scene<'_>,
@@ -120,53 +117,27 @@ async fn of_table(
     findings: &mut Findings,
 ) -> Result<(), Stop> {
     let catalog_id = scene.catalog.catalog_id;
-    let reach = &scene.settings.sweep.reach;
-    let most = reach.small_table;
-    let files = live_since(probe.turn().await?, catalog_id, table_id, i64::MIN, most + 1).await?;
-    if files.len() as i64 <= most {
-        return weigh(probe, scene, table_id, tuples, files, findings).await;
-    }
     let book = spec_book(probe.turn().await?, catalog_id, table_id).await?;
-    let lead = |tuple: &TupleOfSpec| lead(tuple, &book);
-    let all_have = tuples.keys().all(|tuple| lead(tuple).is_some());
-    if !all_have || !has_lookup_index(probe.turn().await?).await? {
-        let mut after = Some(Place::START);
-        while let Some(place) = after {
-            let turn = probe.turn().await?;
-            let (files, next) = walk(turn, catalog_id, table_id, place, reach.piece).await?;
-            weigh(probe, scene, table_id, tuples, files, findings).await?;
-            after = next;
-        }
-        return Ok(());
-    }
-    let mut by_key: BTreeMap<i32, BTreeSet<String>> = BTreeMap::new();
-    for (key_index, text) in tuples.keys().filter_map(lead) {
-        by_key.entry(key_index).or_default().insert(text);
-    }
-    for (key_index, texts) in by_key {
-        let texts: Vec<_> = texts.into_iter().collect();
-        for texts in texts.chunks(reach.texts_at_once) {
-            let from = |text: &String| FromText { text: text.clone(), from_id: i64::MIN };
-            let mut texts: Vec<_> = texts.iter().map(from).collect();
-            while !texts.is_empty() {
-                let turn = probe.turn().await?;
-                let found = files_with_texts(turn, catalog_id, table_id, key_index, &texts).await?;
-                let mut files = found.files;
-                // A file is met by the key of its tuple's lead alone.
-                files.retain(|file| {
-                    tuple_of(file).is_some_and(|t| lead(&t).map(|lead| lead.0) == Some(key_index))
-                });
-                weigh(probe, scene, table_id, tuples, files, findings).await?;
-                texts = found.more;
-            }
-        }
+    let (wanted, drops): (Vec<TupleOfSpec>, Vec<LastDrop>) =
+        tuples.iter().map(|(tuple, drop)| (tuple.clone(), *drop)).unzip();
+    let lead: Vec<usize> = wanted.iter().map(|tuple| lead(tuple, &book)).collect();
+    let mut pages =
+        TuplePages::new(Search { catalog_id, table_id, tuples: &wanted, lead: &lead, from_id: 0 });
+    while let Some(files) = pages.next(probe.turn().await?).await? {
+        let at = |number: i32| {
+            let at = usize::try_from(number).ok()?;
+            Some((wanted.get(at)?, drops.get(at)?))
+        };
+        let dropped =
+            files.iter().filter_map(|(number, file)| Some((file.data_file_id, at(*number)?)));
+        weigh(probe, scene, table_id, dropped.collect(), findings).await?;
     }
     Ok(())
 }
 
-/// The value by which a tuple's files are looked up: that of its first field of time, for other
-/// texts are those of every day; else its last one. `None` where it has only nulls.
-fn lead(tuple: &TupleOfSpec, book: &SpecBook) -> Option<(i32, String)> {
+/// The position of the value by which a tuple's files are looked up: that of its first field of time, for other
+/// texts are those of every day; else its last one that is no null, where it has one.
+fn lead(tuple: &TupleOfSpec, book: &SpecBook) -> usize {
     const OF_TIME: [&str; 4] = ["year", "month", "day", "hour"];
     let fields = book.specs.get(&tuple.spec_id);
     let is_time = |key: i32| {
@@ -174,33 +145,20 @@ fn lead(tuple: &TupleOfSpec, book: &SpecBook) -> Option<(i32, String)> {
         let field = fields.and_then(|fields| fields.iter().find(of_key));
         field.is_some_and(|field| OF_TIME.contains(&field.transform.as_str()))
     };
-    let pairs = || {
-        let values = tuple.tuple.values.iter();
-        tuple.tuple.keys.iter().zip(values).filter_map(|(key, value)| Some((*key, value.clone()?)))
-    };
-    pairs().find(|(key, _)| is_time(*key)).or_else(|| pairs().next_back())
-}
-
-fn tuple_of(file: &LiveFile) -> Option<TupleOfSpec> {
-    Some(TupleOfSpec { spec_id: file.spec_id?, tuple: file.tuple.clone() })
+    let TupleOfSpec { tuple: StoredTuple { keys, values }, .. } = tuple;
+    let is_text = |at: &usize| values.get(*at).is_some_and(Option::is_some);
+    let of_time = keys.iter().enumerate().filter(|(_, key)| is_time(**key)).map(|(at, _)| at);
+    let of_time = { of_time }.find(is_text);
+    of_time.or_else(|| (0..values.len()).rfind(is_text)).unwrap_or_default()
 }
 
 async fn weigh(
     probe: &mut Probe<'_>,
     scene: &Scene<'_>,
     table_id: i64,
-    tuples: &Tuples,
-    files: Vec<LiveFile>,
+    dropped: HashMap<i64, (&TupleOfSpec, &LastDrop)>,
     findings: &mut Findings,
 ) -> Result<(), Stop> {
-    let dropped: HashMap<i64, (TupleOfSpec, LastDrop)> = files
-        .iter()
-        .filter_map(|file| {
-            let tuple = tuple_of(file)?;
-            let drop = *tuples.get(&tuple)?;
-            Some((file.data_file_id, (tuple, drop)))
-        })
-        .collect();
     if dropped.is_empty() {
         return Ok(());
     }
@@ -250,7 +208,6 @@ fn left(
 mod tests {
     use super::*;
     use crate::catalog::live_file::Counts;
-    use crate::rules::expiry::StoredTuple;
 
     fn tuple(text: &str) -> TupleOfSpec {
         let tuple = StoredTuple { keys: vec![0], values: vec![Some(text.to_owned())] };
@@ -316,13 +273,12 @@ mod tests {
         };
         let (day, plain) = (book(["day", "identity"]), book(["identity", "identity"]));
         for (values, book, expected) in [
-            ([Some("a"), Some("b")], &day, Some((0, "a"))),
-            ([None, Some("b")], &day, Some((1, "b"))),
-            ([Some("a"), Some("b")], &plain, Some((1, "b"))),
-            ([Some("a"), None], &plain, Some((0, "a"))),
-            ([None, None], &day, None),
+            ([Some("a"), Some("b")], &day, 0),
+            ([None, Some("b")], &day, 1),
+            ([Some("a"), Some("b")], &plain, 1),
+            ([Some("a"), None], &plain, 0),
+            ([None, None], &day, 0),
         ] {
-            let expected = expected.map(|(key, text)| (key, text.to_owned()));
             assert_eq!(lead(&tuple(values), book), expected, "{values:?}");
         }
     }

@@ -18,16 +18,14 @@ use super::report::Findings;
 use super::report::Sample;
 use super::waiting::{self, Noted, is_hindered};
 use crate::catalog::checks::{Begin, begins};
-use crate::catalog::discovery::{TupleOfSpec, has_lookup_index};
+use crate::catalog::finder::Finder;
 use crate::catalog::live_file::LiveFile;
 use crate::catalog::specs::spec_book;
-use crate::catalog::texts::{FromText, distinct_texts, files_with_texts};
-use crate::catalog::walk::{Place, live_since, walk};
+use crate::catalog::tuples::TupleOfSpec;
 use crate::policy::Policy;
 use crate::rules::expiry::{Judge, Retention, SpecBook, Verdict};
 use crate::rules::instant::UtcInstant;
 use crate::sweep::evidence::Evidence;
-use crate::sweep::lookup::Lookup;
 use crate::sweep::sorter::Sorter;
 use crate::sweep::waiting::Waiting;
 use there::{WasThere, was_there};
@@ -145,75 +143,18 @@ impl<'a> Hunt<'a> {
         Ok(Hunt { scene, table, judge_now, judge_then, book, book_then, then, noted, waiting })
     }
 
-    /// A small table is read. Of a larger one the texts that had expired are looked up, as a pass
-    /// does; where there is no index for that, it is read in pieces as far as the budget goes.
+    /// All that had expired a grace ago, as far as the budget goes.
     async fn all(
         &self,
         probe: &mut Probe<'_>,
         findings: &mut Findings,
         seen: &mut Seen,
     ) -> Result<(), Stop> {
-        let identity = &self.table.live.identity;
-        let (catalog_id, table_id) = (identity.catalog_id, identity.table_id);
-        let reach = &self.scene.settings.sweep.reach;
-        let most = reach.small_table;
-        let turn = probe.turn().await?;
-        let files = live_since(turn, catalog_id, table_id, i64::MIN, most + 1).await?;
-        if files.len() as i64 <= most {
-            return self.weigh(probe, files, findings, seen).await;
-        }
-        if has_lookup_index(probe.turn().await?).await? {
-            for key_index in self.judge_then.lead_keys() {
-                self.by_texts(probe, key_index, findings, seen).await?;
-            }
-            return Ok(());
-        }
-        let mut after = Some(Place::START);
-        while let Some(place) = after {
-            let turn = probe.turn().await?;
-            let (files, next) = walk(turn, catalog_id, table_id, place, reach.piece).await?;
+        let (table, reach) = (&self.table.live.identity, &self.scene.settings.sweep.reach);
+        let finder = Finder { table, judge: &self.judge_then, reach };
+        let mut pages = finder.expired(None);
+        while let Some(files) = pages.next(probe.turn().await?).await? {
             self.weigh(probe, files, findings, seen).await?;
-            after = next;
-        }
-        Ok(())
-    }
-
-    async fn by_texts(
-        &self,
-        probe: &mut Probe<'_>,
-        key_index: i32,
-        findings: &mut Findings,
-        seen: &mut Seen,
-    ) -> Result<(), Stop> {
-        let identity = &self.table.live.identity;
-        let (catalog_id, table_id) = (identity.catalog_id, identity.table_id);
-        let reach = &self.scene.settings.sweep.reach;
-        let lookup = Lookup { table: identity, judge: &self.judge_then, reach };
-        let (mut after, mut is_last) = (None::<String>, false);
-        while !is_last {
-            let (turn, most) = (probe.turn().await?, reach.texts_listed);
-            let texts =
-                distinct_texts(turn, catalog_id, key_index, after.as_deref(), None, most).await?;
-            is_last = (texts.len() as i64) < most;
-            after = texts.last().cloned();
-            let expired: Vec<_> = texts
-                .into_iter()
-                .filter(|text| self.judge_then.expiry_of_text(key_index, text).is_some())
-                .map(|text| FromText { text, from_id: i64::MIN })
-                .collect();
-            for texts in expired.chunks(reach.texts_at_once) {
-                let mut texts = texts.to_vec();
-                while !texts.is_empty() {
-                    let turn = probe.turn().await?;
-                    let found =
-                        files_with_texts(turn, catalog_id, table_id, key_index, &texts).await?;
-                    // A file may be met by several of its values, and counts by one.
-                    let lead = |file: &LiveFile| lookup.is_lead(file, key_index);
-                    let files = found.files.into_iter().filter(lead).collect();
-                    self.weigh(probe, files, findings, seen).await?;
-                    texts = found.more;
-                }
-            }
         }
         Ok(())
     }

@@ -6,8 +6,8 @@ use super::governed::Governed;
 use super::probe::{Probe, Stop};
 use super::report::Findings;
 use super::report::Sample;
+use crate::catalog::finder::Finder;
 use crate::catalog::specs::spec_book;
-use crate::catalog::walk::{Place, live_since, walk};
 use crate::policy::Policy;
 use crate::rules::expiry::{Judge, KeptReason, Retention};
 use crate::rules::kept::{Census, is_undatable};
@@ -71,19 +71,10 @@ async fn count(
     let (source_field_id, keep) = (policy.source_field_id, policy.keep.length());
     let judge = Judge::new(&book, Retention { source_field_id, keep, now: scene.now });
     let mut sorter = Sorter::once(&judge);
-    let reach = &scene.settings.sweep.reach;
-    let most = reach.small_table;
-    let files = live_since(probe.turn().await?, catalog_id, table_id, i64::MIN, most + 1).await?;
-    if files.len() as i64 <= most {
+    let finder = Finder { table: identity, judge: &judge, reach: &scene.settings.sweep.reach };
+    let mut pages = finder.all();
+    while let Some(files) = pages.next(probe.turn().await?).await? {
         files.into_iter().for_each(|file| sorter.add(file));
-        return Ok(sorter.census);
-    }
-    let mut after = Some(Place::START);
-    while let Some(place) = after {
-        let turn = probe.turn().await?;
-        let (files, next) = walk(turn, catalog_id, table_id, place, reach.piece).await?;
-        files.into_iter().for_each(|file| sorter.add(file));
-        after = next;
     }
     Ok(sorter.census)
 }

@@ -7,8 +7,8 @@ use super::governed::Governed;
 use super::probe::{Probe, Stop};
 use super::report::Findings;
 use super::report::Sample;
-use crate::catalog::discovery::TupleOfSpec;
-use crate::catalog::partition_values::{Search, count_files};
+use crate::catalog::finder::tuples::{Search, count_files};
+use crate::catalog::tuples::TupleOfSpec;
 use crate::rules::instant::UtcInstant;
 use crate::sweep::waiting::{WaitReason, Waiting, store};
 

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use tailrace::catalog::connect::close;
-use tailrace::catalog::discovery::TupleOfSpec;
 use tailrace::catalog::live_file::Counts;
 use tailrace::catalog::session::Session;
 use tailrace::catalog::specs::{spec_book, table_shape};
 use tailrace::catalog::tables::{TableIdentity, file_id_counter};
+use tailrace::catalog::tuples::TupleOfSpec;
 use tailrace::config::CrossCheck;
 use tailrace::drop::{DropOutcome, DropRequest, Late, Limits, drop_tuples};
 use tailrace::rules::expiry::{Judge, Retention, SpecBook, StoredTuple, Verdict};

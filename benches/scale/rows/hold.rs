@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use tailrace::catalog::connect::close;
-use tailrace::catalog::discovery::TupleOfSpec;
 use tailrace::catalog::session::Session;
 use tailrace::catalog::tables::TableIdentity;
+use tailrace::catalog::tuples::TupleOfSpec;
 use tailrace::drop::{DropOutcome, DropRequest, Limits, drop_tuples, drop_tuples_unwarmed};
 use tailrace::rules::expiry::StoredTuple;
 

@@ -4,10 +4,10 @@ use chrono::{DateTime, Utc};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::catalog::discovery::TupleOfSpec;
 use crate::catalog::drop_history::PartitionRow;
 use crate::catalog::live_file::Counts;
 use crate::catalog::session::Session;
+use crate::catalog::tuples::TupleOfSpec;
 
 /// A drop as our history has it.
 #[derive(Debug, Clone, PartialEq, Eq)]

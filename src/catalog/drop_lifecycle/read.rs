@@ -8,11 +8,11 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::by_index;
-use crate::catalog::discovery::TupleOfSpec;
 use crate::catalog::drop_history::PartitionRow;
 use crate::catalog::live_file::Counts;
 use crate::catalog::restore::{Restored, compared_after, undone};
 use crate::catalog::session::{Session, Transaction};
+use crate::catalog::tuples::TupleOfSpec;
 use crate::rules::instant::UtcInstant;
 
 /// How many rows of a queue, and how many drops that are not gone, are counted at most.

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::known::Known;
 use super::shown::{Line, Teller};
-use crate::catalog::discovery::newest_live;
 use crate::catalog::live_file::LiveFile;
 use crate::catalog::session::Session;
 use crate::catalog::walk::live_since;
+use crate::catalog::walk::newest_live;
 use crate::cli::text::{count, counted};
 use crate::explicit::call::DropAnswer;
 use crate::rules::instant::UtcInstant;

@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::known::Known;
 use super::partitions::Written;
-use crate::catalog::discovery::{TupleOfSpec, has_lookup_index};
-use crate::catalog::partition_values::{Search, count_files};
+use crate::catalog::finder::tuples::{Search, count_files};
 use crate::catalog::receipts::RequestedTuple;
 use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
+use crate::catalog::tuples::TupleOfSpec;
+use crate::catalog::values::has_lookup_index;
 use crate::catalog::walk::{PIECE, Place, walk};
 use crate::explicit::call::PartitionItem;
 use crate::rules::expiry::{SpecField, StoredTuple};

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 
 use super::{Enforcement, Reached};
+use crate::catalog::finder::Candidate;
 use crate::catalog::live_file::LiveFile;
 use crate::rules::instant::UtcInstant;
-use crate::sweep::ask::{Ask, AskedRow, NEVER, groups};
+use crate::sweep::ask::{self, Ask, AskedRow, NEVER, groups};
 use crate::sweep::calendar::{Row, RowKey, read, row_of, write};
 use crate::sweep::lease::LeasedSession;
-use crate::sweep::lookup::Candidate;
 use crate::sweep::sorter::Sorter;
 use crate::sweep::waiting::Waiting;
 
@@ -20,14 +20,14 @@ impl<'a> Enforcement<'a> {
         // read as were looked at, and those are left out; more than that are new, or there are no others.
         let mut looked: HashSet<RowKey> = HashSet::new();
         loop {
-            let most = self.lookup.reach.due_at_once.saturating_add(looked.len() as i64);
-            let (table, now) = (self.lookup.table, self.heeds_pauses.then_some(self.context.now));
+            let most = self.finder.reach.due_at_once.saturating_add(looked.len() as i64);
+            let (table, now) = (self.finder.table, self.heeds_pauses.then_some(self.context.now));
             let mut rows = read::due(session.connection(), table, self.cutoff, now, most).await?;
             let is_last = (rows.len() as i64) < most;
             rows.retain(|row| looked.insert(row.key.clone()));
             let rows = self.known_rows(session, rows).await?;
             if !rows.is_empty() && !self.has_index {
-                if let Some(files) = self.lookup.small_table(session.connection()).await? {
+                if let Some(files) = self.finder.small_table(session.connection()).await? {
                     return self
                         .look_at_all(session, files, rows)
                         .await
@@ -52,9 +52,9 @@ impl<'a> Enforcement<'a> {
         session: &mut LeasedSession<'_>,
         rows: Vec<Row>,
     ) -> anyhow::Result<Vec<Row>> {
-        let table = self.lookup.table;
+        let table = self.finder.table;
         let knows = |row: &Row| {
-            let spec = self.lookup.judge.spec(row.key.spec_id);
+            let spec = self.finder.judge.spec(row.key.spec_id);
             spec.is_some_and(|spec| spec.lead_key().is_some())
         };
         let (rows, unknown): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(knows);
@@ -73,10 +73,10 @@ impl<'a> Enforcement<'a> {
         rows: Vec<Row>,
     ) -> anyhow::Result<Reached> {
         for rows in groups(rows) {
-            let (lookup, connection) = (self.lookup, session.connection());
-            let ask = lookup.ask(connection, rows).await?;
-            if lookup.is_crowded(connection, &ask.candidates).await?
-                && let Some(files) = lookup.small_table(connection).await?
+            let (finder, connection) = (self.finder, session.connection());
+            let ask = ask::ask(finder, connection, rows).await?;
+            if finder.is_crowded(connection, &ask.candidates).await?
+                && let Some(files) = finder.small_table(connection).await?
             {
                 let rows = ask.rows.into_iter().map(|asked| asked.row).collect();
                 let (reached, _) = self.look_at_all(session, files, rows).await?;
@@ -100,7 +100,7 @@ impl<'a> Enforcement<'a> {
         files: Vec<LiveFile>,
         due: Vec<Row>,
     ) -> anyhow::Result<(Reached, Sorter<'a>)> {
-        let (judge, number) = (self.lookup.judge, session.number());
+        let (judge, number) = (self.finder.judge, session.number());
         let mut sorter = Sorter::for_a_look(judge);
         for file in files {
             if let Some(spec_id) = file.spec_id {
@@ -134,7 +134,7 @@ impl<'a> Enforcement<'a> {
     ) -> sqlx::Result<()> {
         let mut rows = Vec::new();
         for (spec_id, lead) in files {
-            let row = row_of(self.lookup.judge, &self.memory.days, spec_id, lead.as_deref());
+            let row = row_of(self.finder.judge, &self.memory.days, spec_id, lead.as_deref());
             let Some(Ok(row)) = row else { continue };
             let known = self.put_before.entry(row.key.clone()).or_insert(UtcInstant::LATEST);
             if row.last_end < *known {
@@ -154,8 +154,8 @@ impl<'a> Enforcement<'a> {
         if rows.is_empty() || !self.is_ours(session) {
             return Ok(());
         }
-        let keep = self.lookup.judge.retention().keep;
-        match write::put(session.connection(), self.lookup.table, &rows, keep).await? {
+        let keep = self.finder.judge.retention().keep;
+        match write::put(session.connection(), self.finder.table, &rows, keep).await? {
             0 => Ok(()),
             _ => self.fold(session, &rows).await,
         }
@@ -167,15 +167,15 @@ impl<'a> Enforcement<'a> {
         session: &mut LeasedSession<'_>,
         rows: &[Row],
     ) -> sqlx::Result<()> {
-        let (table, connection) = (self.lookup.table, session.connection());
+        let (table, connection) = (self.finder.table, session.connection());
         // Of instants only those have rows of their own that cannot be told by their days.
         let can_fold =
-            |row: &&Row| !row.key.is_day && !self.lookup.judge.has_instants(row.key.spec_id);
+            |row: &&Row| !row.key.is_day && !self.finder.judge.has_instants(row.key.spec_id);
         let mut specs: Vec<i64> = rows.iter().filter(can_fold).map(|row| row.key.spec_id).collect();
         specs.sort_unstable();
         specs.dedup();
         for spec_id in specs {
-            let most = self.lookup.reach.most_rows;
+            let most = self.finder.reach.most_rows;
             if read::has_more_values(connection, table, spec_id, most).await? {
                 write::fold_into_days(connection, table, spec_id).await?;
                 self.memory.days.insert(spec_id);
@@ -186,7 +186,7 @@ impl<'a> Enforcement<'a> {
 
     /// Forgets what waited under values that were looked up whole, and was not met.
     pub(super) fn forget_looked(&mut self, candidates: &[Candidate]) {
-        let judge = self.lookup.judge;
+        let judge = self.finder.judge;
         let looked: HashSet<(i32, &str)> =
             candidates.iter().map(|of| (of.key_index, of.text.as_str())).collect();
         let is_looked = |waiting: &Waiting| {

@@ -4,18 +4,16 @@
 use std::collections::BTreeSet;
 
 use super::{Enforcement, Reached};
-use crate::catalog::discovery::TupleOfSpec;
+use crate::catalog::finder::{Candidate, list_expired};
 use crate::catalog::live_file::LiveFile;
-use crate::catalog::tables::TableIdentity;
-use crate::catalog::walk::{Place, walk};
+use crate::catalog::tuples::TupleOfSpec;
+use crate::catalog::walk::Place;
 use crate::rules::expiry::Verdict;
 use crate::rules::instant::UtcInstant;
 use crate::rules::kept::Census;
 use crate::sweep::ask::Ask;
 use crate::sweep::calendar::write;
 use crate::sweep::lease::LeasedSession;
-use crate::sweep::lookup::Candidate;
-use crate::sweep::lookup::list_expired;
 use crate::sweep::memory::Reading;
 use crate::sweep::plan::NOT_PARQUET;
 use crate::sweep::sorter::Sorter;
@@ -45,7 +43,7 @@ impl Enforcement<'_> {
         });
         if !self.has_index {
             self.remember(session).await?;
-            write::remove_due(session.connection(), self.lookup.table, self.cutoff).await?;
+            write::remove_due(session.connection(), self.finder.table, self.cutoff).await?;
         }
         Ok(())
     }
@@ -58,7 +56,7 @@ impl Enforcement<'_> {
     ) -> anyhow::Result<Reached> {
         let Some(from) = self.list_from() else { return Ok(Reached::All) };
         let most = self.context.settings.max_values;
-        let listed = list_expired(session.connection(), &self.lookup, most).await?;
+        let listed = list_expired(session.connection(), &self.finder, most).await?;
         let is_listing = listed.is_none();
         let mut candidates = listed.unwrap_or_default();
         // What stayed was looked up by this pass.
@@ -86,9 +84,9 @@ impl Enforcement<'_> {
     pub(super) async fn read_on(&mut self, session: &mut LeasedSession<'_>) -> anyhow::Result<()> {
         let Some(reading) = self.memory.reading.clone() else { return Ok(()) };
         let mut sorter = match self.has_index {
-            true => Sorter::for_commits(self.lookup.judge),
+            true => Sorter::for_commits(self.finder.judge),
             // What stays of values that are due is told by the files.
-            false => Sorter::for_a_look(self.lookup.judge),
+            false => Sorter::for_a_look(self.finder.judge),
         };
         sorter.is_whole = self.has_index;
         sorter.census = reading.census.clone();
@@ -98,7 +96,7 @@ impl Enforcement<'_> {
             let next = self.read_piece(session, after, &mut met, &mut sorter).await?;
             anyhow::ensure!(sorter.is_parquet, NOT_PARQUET);
             pieces += 1;
-            let is_time = pieces >= self.lookup.reach.pieces_remembered;
+            let is_time = pieces >= self.finder.reach.pieces_remembered;
             if next.is_none() || is_time || self.is_time_to_drop(&met, &sorter) {
                 let reached = self.drop_met(session, &mut met, &mut sorter).await?;
                 self.settle_reading(session, &mut sorter).await?;
@@ -144,10 +142,7 @@ impl Enforcement<'_> {
         met: &mut BTreeSet<Candidate>,
         sorter: &mut Sorter<'_>,
     ) -> sqlx::Result<Option<Place>> {
-        let TableIdentity { catalog_id, table_id, .. } = *self.lookup.table;
-        let piece =
-            walk(session.connection(), catalog_id, table_id, after, self.lookup.reach.piece);
-        let (files, next) = piece.await?;
+        let (files, next) = self.finder.piece(session.connection(), after).await?;
         let mut seen = BTreeSet::new();
         for file in files {
             if let Some(spec_id) = file.spec_id {
@@ -167,7 +162,7 @@ impl Enforcement<'_> {
                 Some(_) if self.has_stayed(&file) => {}
                 Some(_) => sorter.add(file),
                 None => {
-                    seen.extend(self.lookup.lead_of(&file));
+                    seen.extend(self.finder.lead_of(&file));
                     sorter.add(file);
                 }
             }
@@ -183,7 +178,7 @@ impl Enforcement<'_> {
     }
 
     fn is_time_to_drop(&self, met: &BTreeSet<Candidate>, sorter: &Sorter<'_>) -> bool {
-        met.len() >= self.lookup.reach.texts_at_once || self.is_hand_full(sorter)
+        met.len() >= self.finder.reach.texts_at_once || self.is_hand_full(sorter)
     }
 
     /// Drops what the reading met; the census is left as it was.
@@ -202,7 +197,7 @@ impl Enforcement<'_> {
 
     /// The text by which an expired file's tuple is found; `None` for a file that stays.
     fn text_of_expired(&self, file: &LiveFile) -> Option<Candidate> {
-        let judge = self.lookup.judge;
+        let judge = self.finder.judge;
         let Verdict::Expired { range_end, .. } = judge.judge(file.spec_id, &file.tuple) else {
             return None;
         };

@@ -22,9 +22,9 @@ impl Enforcement<'_> {
         &mut self,
         session: &mut LeasedSession<'_>,
     ) -> anyhow::Result<Reached> {
-        let table = self.lookup.table;
+        let table = self.finder.table;
         let leads: Vec<Lead> = self
-            .lookup
+            .finder
             .judge
             .leads()
             .map(|(spec_id, key_index)| Lead { spec_id, key_index })
@@ -57,7 +57,7 @@ impl Enforcement<'_> {
             }
             self.memory.watermark = piece.watermark;
             block = piece.block;
-            if files > self.lookup.reach.small_table && self.memory.is_outgrown_by(files) {
+            if files > self.finder.reach.small_table && self.memory.is_outgrown_by(files) {
                 // The reading that follows meets them all.
                 self.memory.watermark = self.marks;
                 self.memory.reading = None;
@@ -78,7 +78,7 @@ impl Enforcement<'_> {
         for LateValue { spec_id, value, .. } in values {
             let Some(spec_id) = spec_id else { continue };
             self.note_spec(spec_id);
-            let row = row_of(self.lookup.judge, &self.memory.days, spec_id, value.as_deref());
+            let row = row_of(self.finder.judge, &self.memory.days, spec_id, value.as_deref());
             let Some(Ok(row)) = row else { continue };
             if row.last_end <= self.cutoff {
                 due.insert(row.key.clone(), row.clone());

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::Enforcement;
-use crate::catalog::discovery::TupleOfSpec;
+use crate::catalog::tuples::TupleOfSpec;
 use crate::policy::Mode;
 use crate::rules::instant::UtcInstant;
 use crate::rules::instant::earlier;
@@ -62,11 +62,11 @@ impl Enforcement<'_> {
         if session.number() != number || !self.is_ours(session) {
             return Ok(());
         }
-        let table = self.lookup.table;
+        let table = self.finder.table;
         let mut by_row: BTreeMap<RowKey, Left> = BTreeMap::new();
         let mut rows: BTreeMap<RowKey, Row> = BTreeMap::new();
         for ((spec_id, lead), left) in &left {
-            let row = row_of(self.lookup.judge, &self.memory.days, *spec_id, Some(lead));
+            let row = row_of(self.finder.judge, &self.memory.days, *spec_id, Some(lead));
             let Some(Ok(row)) = row else { continue };
             by_row.entry(row.key.clone()).or_default().merge(left);
             rows.entry(row.key.clone())
@@ -106,7 +106,7 @@ impl Enforcement<'_> {
                 (true, false) => new.push(self.left_row(row, &left, None)),
             }
         }
-        let (connection, keep) = (session.connection(), self.lookup.judge.retention().keep);
+        let (connection, keep) = (session.connection(), self.finder.judge.retention().keep);
         write::put(connection, table, &seen, keep).await?;
         write::end_pauses(connection, table, &due_again).await?;
         write::set(connection, table, &stay).await?;
@@ -123,7 +123,7 @@ impl Enforcement<'_> {
 
     /// A row as it is after a look that left something of it.
     fn left_row(&self, row: Row, left: &Left, pending: Option<UtcInstant>) -> Row {
-        let keep = self.lookup.judge.retention().keep;
+        let keep = self.finder.judge.retention().keep;
         // Of files that never expire by their values nothing falls due.
         let young = earlier(left.first.map(|first| first.minus(keep)), pending);
         if left.tuples.is_empty() {

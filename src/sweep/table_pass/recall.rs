@@ -21,7 +21,7 @@ impl Enforcement<'_> {
     /// known now that was not: then a full pass is owed at once. Where values only mean more or less than they
     /// did, the rows are judged anew, and no file is read.
     pub(super) async fn recall(&mut self, session: &mut LeasedSession<'_>) -> anyhow::Result<bool> {
-        let (table, now) = (self.lookup.table, self.context.now);
+        let (table, now) = (self.finder.table, self.context.now);
         let field = self.policy.source_field_id;
         self.number = session.number();
         let loaded = store::load(session.connection(), table, field).await?;
@@ -43,7 +43,7 @@ impl Enforcement<'_> {
                 self.memory = Memory::new(self.marks, book);
             }
         }
-        let judge = self.lookup.judge;
+        let judge = self.finder.judge;
         let is_learned = |spec_id: &i64| judge.spec(*spec_id).is_some();
         if self.memory.unknown_specs.iter().any(is_learned) {
             self.memory.owes_full_pass = true;
@@ -82,7 +82,7 @@ impl Enforcement<'_> {
         session: &mut LeasedSession<'_>,
         book: BookDigest,
     ) -> sqlx::Result<()> {
-        let (table, judge) = (self.lookup.table, self.lookup.judge);
+        let (table, judge) = (self.finder.table, self.finder.judge);
         if self.memory.book.rules != book.rules {
             self.memory.owes_full_pass = true;
             // What it has read so far was judged by other rules.
@@ -117,7 +117,7 @@ impl Enforcement<'_> {
 
     /// Notes that files have this spec, where nobody knows what it means.
     pub(super) fn note_spec(&mut self, spec_id: i64) {
-        if self.lookup.judge.spec(spec_id).is_none() {
+        if self.finder.judge.spec(spec_id).is_none() {
             self.memory.unknown_specs.insert(spec_id);
         }
     }
@@ -133,7 +133,7 @@ impl Enforcement<'_> {
         if !self.is_ours(session) || self.remembered.as_ref() == Some(&self.memory) {
             return Ok(());
         }
-        let (table, field) = (self.lookup.table, self.policy.source_field_id);
+        let (table, field) = (self.finder.table, self.policy.source_field_id);
         store::save(session.connection(), table, field, &self.memory).await?;
         self.remembered = Some(self.memory.clone());
         Ok(())
@@ -148,7 +148,7 @@ impl Enforcement<'_> {
             return Ok(());
         }
         let waits = self.waiting.to_remember();
-        let table = self.lookup.table;
+        let table = self.finder.table;
         waiting::store::save(session.connection(), table, &self.waited, &waits).await?;
         self.waited = waits;
         Ok(())
@@ -160,7 +160,7 @@ impl Enforcement<'_> {
         session: &mut LeasedSession<'_>,
         files: Vec<LiveFile>,
     ) -> anyhow::Result<Reached> {
-        let (table, now) = (self.lookup.table, self.context.now);
+        let (table, now) = (self.finder.table, self.context.now);
         let due = calendar::read::due(session.connection(), table, self.cutoff, None, i64::MAX);
         let due = due.await?;
         let (reached, mut sorter) = self.look_at_all(session, files, due).await?;

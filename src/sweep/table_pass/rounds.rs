@@ -1,7 +1,6 @@
 //! Rounds: what was found is dropped before more is looked for.
 
 use super::{Enforcement, Reached};
-use crate::catalog::live_file::LiveFile;
 use crate::catalog::tables::TableIdentity;
 use crate::events;
 use crate::policy::Mode;
@@ -23,28 +22,26 @@ impl Enforcement<'_> {
         session: &mut LeasedSession<'_>,
         ask: &Ask,
     ) -> anyhow::Result<Reached> {
-        let (lookup, number) = (self.lookup, session.number());
-        let mut sorter = Sorter::for_a_look(lookup.judge);
+        let (finder, number) = (self.finder, session.number());
+        let mut sorter = Sorter::for_a_look(finder.judge);
         let (mut looked, mut reached) = (0, Reached::All);
-        'all: for at_key in ask.candidates.chunk_by(|a, b| a.key_index == b.key_index) {
-            for texts in at_key.chunks(lookup.reach.texts_at_once) {
-                if self.is_over() {
-                    self.drop_found(session, &mut sorter).await?;
-                    self.work.cut_short();
-                    reached = Reached::Until;
-                    break 'all;
-                }
-                self.has_begun = true;
-                let key_index = texts[0].key_index;
-                let lead = |file: &LiveFile| lookup.is_lead(file, key_index);
-                lookup.with_texts(session.connection(), texts, lead, &mut sorter).await?;
-                looked += texts.len();
-                if self.is_hand_full(&sorter)
-                    && !self.drop_found(session, &mut sorter).await?.is_all()
-                {
-                    reached = Reached::Until;
-                    break 'all;
-                }
+        for texts in ask.candidates.chunks(finder.reach.texts_at_once) {
+            if self.is_over() {
+                self.drop_found(session, &mut sorter).await?;
+                self.work.cut_short();
+                reached = Reached::Until;
+                break;
+            }
+            self.has_begun = true;
+            let mut pages = finder.with_texts(texts);
+            while let Some(files) = pages.next(session.connection()).await? {
+                files.into_iter().for_each(|file| sorter.add(file));
+            }
+            looked += texts.len();
+            if self.is_hand_full(&sorter) && !self.drop_found(session, &mut sorter).await?.is_all()
+            {
+                reached = Reached::Until;
+                break;
             }
         }
         if reached.is_all() {
@@ -65,8 +62,8 @@ impl Enforcement<'_> {
 
     /// Whether it is time to drop before more is looked for.
     pub(super) fn is_hand_full(&self, sorter: &Sorter<'_>) -> bool {
-        sorter.files() >= self.lookup.reach.files_at_hand
-            || sorter.tuples() >= self.lookup.reach.tuples_at_hand
+        sorter.files() >= self.finder.reach.files_at_hand
+            || sorter.tuples() >= self.finder.reach.tuples_at_hand
     }
 
     /// Says which tuples are dropped although statistics name newer rows.
@@ -75,7 +72,7 @@ impl Enforcement<'_> {
         if newer.is_empty() {
             return;
         }
-        let TableIdentity { catalog, namespace, table, .. } = self.lookup.table;
+        let TableIdentity { catalog, namespace, table, .. } = self.finder.table;
         let samples: Vec<_> = newer.iter().take(SAMPLES).map(|tuple| tuple.with_newest()).collect();
         tracing::warn!(
             event = events::NEWER_ROWS_DROPPED,

@@ -170,7 +170,7 @@ impl Enforcement<'_> {
     }
 
     fn refused(&mut self, expired: &ExpiredTuple, said: &str, error: &str) {
-        let TableIdentity { catalog, namespace, table, .. } = self.lookup.table;
+        let TableIdentity { catalog, namespace, table, .. } = self.finder.table;
         let told = self.waiting.refuse(expired, said, error.to_owned(), self.context.now);
         let Some(Waiting { next_look, files, tuple, .. }) = told else { return };
         let partition_values = serde_json::to_string(&tuple.values).unwrap_or_default();
@@ -191,7 +191,7 @@ impl Enforcement<'_> {
     }
 
     pub(super) fn tell_released(&self, poisoned: impl IntoIterator<Item = Waiting>) {
-        let TableIdentity { catalog, namespace, table, .. } = self.lookup.table;
+        let TableIdentity { catalog, namespace, table, .. } = self.finder.table;
         for Waiting { spec_id, tuple, display: partition, since, tries, .. } in poisoned {
             tracing::info!(
                 event = events::TUPLE_RELEASED,

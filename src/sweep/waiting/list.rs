@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::parts::Parts;
 use super::{MOST, MOST_POISONED, More, Pauses, Remembered, WaitReason, Waiting, order};
-use crate::catalog::discovery::TupleOfSpec;
+use crate::catalog::tuples::TupleOfSpec;
 use crate::rules::batches::{Batch, BatchLimits, group};
 use crate::rules::instant::UtcInstant;
 use crate::rules::kept::is_undatable;

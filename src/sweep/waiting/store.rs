@@ -13,9 +13,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Remembered, Waiting, order};
-use crate::catalog::discovery::TupleOfSpec;
 use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
+use crate::catalog::tuples::TupleOfSpec;
 use crate::rules::instant::UtcInstant;
 
 /// So many entries are written by one statement.

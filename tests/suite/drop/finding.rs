@@ -6,11 +6,11 @@ use std::ops::ControlFlow;
 use anyhow::{Context, Result};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Row};
-use tailrace::catalog::discovery::TupleOfSpec;
+use tailrace::catalog::finder::tuples::{Search, count_files, files_of, visit};
 use tailrace::catalog::live_file::Counts;
-use tailrace::catalog::partition_values::{Search, count_files, files_of, visit};
 use tailrace::catalog::session::Session;
 use tailrace::catalog::tables::TableIdentity;
+use tailrace::catalog::tuples::TupleOfSpec;
 use tailrace::rules::expiry::StoredTuple;
 use tailrace_kit::lake::{Field, NewFile};
 

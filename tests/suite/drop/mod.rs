@@ -13,9 +13,9 @@ mod sums;
 mod warming;
 
 use anyhow::{Context, Result, bail};
-use tailrace::catalog::discovery::TupleOfSpec;
 use tailrace::catalog::session::Session;
 use tailrace::catalog::tables::TableIdentity;
+use tailrace::catalog::tuples::TupleOfSpec;
 use tailrace::drop::{DropOutcome, DropRequest, Receipt, drop_tuples};
 use tailrace::rules::expiry::StoredTuple;
 use tailrace_kit::lake::{Catalog, Field, NewFile, Table};

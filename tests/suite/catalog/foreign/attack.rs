@@ -3,8 +3,8 @@
 use anyhow::Result;
 use sqlx::AssertSqlSafe;
 use tailrace::catalog::connect::close;
-use tailrace::catalog::discovery::has_lookup_index;
 use tailrace::catalog::drop_lifecycle::unindexed::has_ended_index;
+use tailrace::catalog::values::has_lookup_index;
 use tailrace::claims::renew;
 use tailrace_kit::lake::{Field, NewFile};
 

@@ -6,8 +6,8 @@ use anyhow::Result;
 use fastrand::Rng;
 use tailrace::policy::Mode;
 use tailrace::rules::instant::UtcInstant;
+use tailrace::rules::reach::Reach;
 use tailrace::sweep::Settings;
-use tailrace::sweep::reach::Reach;
 use tailrace_kit::lake::{Field, NewFile, Table};
 use tailrace_kit::standin::Compaction;
 

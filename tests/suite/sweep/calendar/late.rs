@@ -1,7 +1,7 @@
 //! Files that land in partitions which had expired before.
 
 use anyhow::Result;
-use tailrace::sweep::reach::Reach;
+use tailrace::rules::reach::Reach;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{Column, Field, NewFile};
 use tailrace_kit::standin::{Compaction, HeldFiles};

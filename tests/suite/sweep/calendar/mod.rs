@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tailrace::rules::instant::UtcInstant;
+use tailrace::rules::reach::Reach;
 use tailrace::sweep::Settings;
-use tailrace::sweep::reach::Reach;
 use tailrace::sweep::report::TableReport;
 use tailrace_kit::lake::{Catalog, Field, NewFile, Table};
 

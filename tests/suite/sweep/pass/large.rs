@@ -8,10 +8,10 @@ use tailrace::catalog::connect::close;
 use tailrace::catalog::specs::live_columns;
 use tailrace::policy::store;
 use tailrace::rules::instant::UtcInstant;
+use tailrace::rules::reach::Reach;
 use tailrace::sweep::Settings;
 use tailrace::sweep::plan::{Health, TablePlan, plan_table};
 use tailrace::sweep::plan_report::TablePlanReport;
-use tailrace::sweep::reach::Reach;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{Column, Field, NewFile, Table};
 

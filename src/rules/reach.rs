@@ -1,7 +1,5 @@
 //! How much one step of looking for expired files takes on.
 
-use super::calendar::MOST_VALUES;
-
 /// Sizes of steps; none changes what is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach {
@@ -15,7 +13,7 @@ pub struct Reach {
     pub tuples_at_hand: usize,
     /// Calendar rows that are due, read at once.
     pub due_at_once: i64,
-    /// Texts that one statement looks up.
+    /// Partition values that one statement looks up.
     pub texts_at_once: usize,
     /// Distinct texts that one statement lists.
     pub texts_listed: i64,
@@ -29,13 +27,13 @@ impl Default for Reach {
     fn default() -> Self {
         Reach {
             small_table: 20_000,
-            piece: crate::catalog::walk::PIECE,
+            piece: 10_000,
             files_at_hand: 50_000,
             tuples_at_hand: 5_000,
             due_at_once: 10_000,
             texts_at_once: 64,
             texts_listed: 5_000,
-            most_rows: MOST_VALUES,
+            most_rows: 10_000,
             pieces_remembered: 20,
         }
     }
