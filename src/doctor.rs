@@ -11,7 +11,6 @@ pub mod consumers;
 pub mod creators;
 pub mod debt;
 pub mod examine;
-pub mod governed;
 pub mod indexes;
 pub mod own_role;
 pub mod passes;
@@ -22,6 +21,7 @@ pub mod retention;
 pub mod rights;
 pub mod server;
 pub mod specs;
+pub mod table_facts;
 pub mod ungoverned;
 pub mod waiting;
 

@@ -53,7 +53,8 @@ impl Database {
     ///
     /// Rows are come to by index. Each statement leads from a list of keys to rows; with no or old
     /// statistics, or a short list of ended files, the planner may think that a table is read whole
-    /// as quickly, and it may be that of ten million files.
+    /// as quickly, and it may be that of ten million files. No statement takes a parallel worker: with them
+    /// the planner prefers to sort a table whose index has it in order, and they are the server's for all.
     ///
     /// # Errors
     /// [`SharedSession`](super::pooler::SharedSession), or as the driver reports them
@@ -79,6 +80,7 @@ impl Database {
              set lock_timeout = '10s'; set jit = off; set row_security = off; \
              set enable_seqscan = off; set enable_bitmapscan = off; \
              set enable_hashjoin = off; set enable_mergejoin = off; \
+             set max_parallel_workers_per_gather = 0; \
              set default_transaction_read_only = {read_only}; \
              set default_transaction_isolation = 'read committed'; \
              set tcp_keepalives_idle = {}; set tcp_keepalives_interval = {}; \

@@ -6,11 +6,10 @@ use super::Settings;
 use crate::catalog::finder::Finder;
 use crate::catalog::finder::pages::{Pages, Way};
 use crate::catalog::session::Session;
-use crate::catalog::specs::spec_book;
 use crate::catalog::tables::TableIdentity;
 use crate::catalog::values::has_lookup_index;
 use crate::policy::Policy;
-use crate::rules::expiry::{Judge, Retention, SpecBook};
+use crate::rules::expiry::{Judge, SpecBook};
 use crate::rules::instant::UtcInstant;
 use crate::sweep::ask::ask;
 use crate::sweep::calendar;
@@ -19,21 +18,15 @@ use crate::sweep::memory::{BookDigest, store};
 use crate::sweep::plan::NOT_PARQUET;
 use crate::sweep::sorter::Sorter;
 
-/// The judge of the drop window: what it says has expired is in it.
-pub fn window_judge(
-    book: &SpecBook,
+/// The judge of the drop window, with the table's specs: what it says has expired is in the window.
+pub async fn window_judge(
+    connection: &mut Session,
+    table: &TableIdentity,
     policy: &Policy,
     now: UtcInstant,
     settings: &Settings,
-) -> Judge {
-    Judge::new(
-        book,
-        Retention {
-            source_field_id: policy.source_field_id,
-            keep: policy.keep.length(),
-            now: now.plus(settings.lead),
-        },
-    )
+) -> sqlx::Result<(SpecBook, Judge)> {
+    policy.judge(connection, table, now.plus(settings.lead)).await
 }
 
 /// The live files in the window, at most `settings.max_claimed_files`, the soonest to expire first;
@@ -49,8 +42,7 @@ pub async fn files_in_window(
     now: UtcInstant,
     settings: &Settings,
 ) -> anyhow::Result<Option<BTreeSet<i64>>> {
-    let book = spec_book(connection, table.catalog_id, table.table_id).await?;
-    let judge = window_judge(&book, policy, now, settings);
+    let (book, judge) = window_judge(connection, table, policy, now, settings).await?;
     let finder = Finder { table, judge: &judge, reach: &settings.reach };
     let has_index = has_lookup_index(connection).await?;
     let mut sorter = Sorter::for_commits(&judge);

@@ -10,7 +10,6 @@ use crate::catalog::clock;
 use crate::catalog::compaction_claims::{self, ClaimRow, Claims, has_claims};
 use crate::catalog::errors::in_words;
 use crate::catalog::session::Session;
-use crate::catalog::specs::spec_book;
 use crate::catalog::tables::{TableIdentity, find_live_table};
 use crate::catalog::walk::live_by_ids;
 use crate::catalog::window_rules::keep_window_rules;
@@ -104,14 +103,14 @@ async fn judge_in_force(
     settings: &Settings,
     now: UtcInstant,
 ) -> sqlx::Result<Option<Judge>> {
-    let TableIdentity { catalog_id, table_id, catalog, namespace, table: name, .. } = table;
+    let TableIdentity { catalog_id, catalog, namespace, table: name, .. } = table;
     let live = find_live_table(connection, *catalog_id, catalog, namespace, name).await?;
     let Some(live) = live.filter(|live| settings.claims && live.identity == *table) else {
         return Ok(None);
     };
     let Some(policy) = in_force(connection, &live, settings).await? else { return Ok(None) };
-    let book = spec_book(connection, *catalog_id, *table_id).await?;
-    Ok(Some(window_judge(&book, &policy, now, settings)))
+    let (_, judge) = window_judge(connection, table, &policy, now, settings).await?;
+    Ok(Some(judge))
 }
 
 /// Those of the claimed files that are live and in the window.

@@ -1,6 +1,6 @@
 //! Consumers of governed tables that may not hear of drops.
 
-use super::governed::Governed;
+use super::table_facts::TableFacts;
 use super::{Finding, Level, listed};
 use crate::policy::Mode;
 
@@ -8,10 +8,10 @@ const CHECK: &str = "consumers";
 
 /// For each table under an enforcing policy that is not fenced: who has an offset for it. The
 /// server's feed does not tell of drops; whether a consumer reads that one or ours cannot be seen.
-pub fn findings(catalog: &str, governed: &[Governed]) -> Vec<Finding> {
+pub fn findings(catalog: &str, tables: &[TableFacts]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for table in governed {
-        let Ok(policy) = &table.policy else { continue };
+    for table in tables {
+        let Ok(policy) = &table.governed.policy else { continue };
         if policy.mode != Mode::Enforce || policy.fence {
             continue;
         }
@@ -32,7 +32,7 @@ pub fn findings(catalog: &str, governed: &[Governed]) -> Vec<Finding> {
                  rows in its copy",
                 "let them read tailrace's feed of changes, or set the policy again with --fence",
             )
-            .of_table(&table.table.identity),
+            .of_table(&table.governed.live.identity),
         );
     }
     if findings.is_empty() {

@@ -10,11 +10,10 @@ use crate::catalog::clock;
 use crate::catalog::compaction_sample::{self, Generation, Sampled, SampledTuple};
 use crate::catalog::connect::{Database, close};
 use crate::catalog::session::Session;
-use crate::catalog::specs::spec_book;
 use crate::catalog::tables::{Catalog, LiveTable, catalogs, live_tables};
 use crate::policy::effective;
 use crate::policy::{Mode, Policy};
-use crate::rules::expiry::{Judge, Retention, StoredTuple, Verdict};
+use crate::rules::expiry::{Judge, StoredTuple, Verdict};
 use crate::rules::instant::UtcInstant;
 
 /// What policies count, and how far their windows reach.
@@ -171,9 +170,7 @@ async fn in_window(
     at: UtcInstant,
 ) -> anyhow::Result<Sampled> {
     let (catalog_id, table_id) = (table.identity.catalog_id, table.identity.table_id);
-    let book = spec_book(connection, catalog_id, table_id).await?;
-    let (source_field_id, keep) = (policy.source_field_id, policy.keep.length());
-    let judge = Judge::new(&book, Retention { source_field_id, keep, now: at });
+    let (_, judge) = policy.judge(connection, &table.identity, at).await?;
     let tuples = compaction_sample::tuples(connection, catalog_id, table_id, generation).await?;
     Ok(expired(&judge, &tuples, generation.has_measures))
 }

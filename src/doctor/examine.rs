@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::governed::{self, Governed};
 use super::server;
+use super::table_facts::{self, TableFacts};
 use super::ungoverned::{self, Reading};
 use super::{
     Finding, Level, Report, clocks, consumers, creators, indexes, passes, policies, queue,
@@ -248,12 +248,12 @@ impl Examination<'_> {
         let settings = self.doctor.settings;
         let live = live_tables(connection, catalog, false).await;
         let Some(live) = self.looked("policies", Some(catalog), live)? else { return Ok(()) };
-        let mut under_policy: Vec<Governed> = Vec::new();
+        let mut under_policy: Vec<TableFacts> = Vec::new();
         let mut without: Vec<LiveTable> = Vec::new();
         for table in live {
-            let read = governed::read(connection, table.clone(), settings, self.now).await;
+            let read = table_facts::read(connection, table.clone(), settings, self.now).await;
             match self.looked("policies", Some(catalog), read)? {
-                Some(Some(governed)) => under_policy.push(governed),
+                Some(Some(facts)) => under_policy.push(facts),
                 Some(None) if table.is_parquet => without.push(table),
                 Some(None) | None => {}
             }

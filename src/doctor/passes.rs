@@ -2,9 +2,8 @@
 
 use chrono::{DateTime, Utc};
 
-use super::governed::Governed;
+use super::table_facts::TableFacts;
 use super::{Finding, Level, at, listed};
-use crate::policy::Mode;
 
 const SCHEMA: &str = "schema";
 const CHECK: &str = "passes";
@@ -27,21 +26,21 @@ pub fn of_schema(checked: Result<i64, String>) -> Finding {
 /// `sweep.full_pass_every`: since the last one, or since the policy is in force as it is, if that was later.
 pub fn findings(
     catalog: &str,
-    governed: &[Governed],
+    tables: &[TableFacts],
     full_pass_every: std::time::Duration,
     now: DateTime<Utc>,
 ) -> Finding {
     let overdue = i64::try_from(full_pass_every.as_secs()).unwrap_or(i64::MAX).saturating_mul(2);
-    let enforced = || {
-        governed.iter().filter(|table| {
-            let mode = table.policy.as_ref().map(|policy| policy.mode);
-            mode == Ok(Mode::Enforce) && table.table.is_parquet
-        })
-    };
+    let enforced = || tables.iter().filter(|table| table.governed.enforced().is_some());
     let is_old = |time: DateTime<Utc>| (now - time).num_seconds() > overdue;
     let waiting: Vec<_> = enforced()
-        .filter(|table| table.full_pass_at.max(table.since).is_some_and(is_old))
-        .map(|table| format!("{}.{}", table.table.identity.namespace, table.table.identity.table))
+        .filter(|table| table.full_pass_at.max(table.in_force_since()).is_some_and(is_old))
+        .map(|table| {
+            format!(
+                "{}.{}",
+                table.governed.live.identity.namespace, table.governed.live.identity.table
+            )
+        })
         .collect();
     let newest = enforced().filter_map(|table| table.full_pass_at).max();
     let finding = match (waiting.as_slice(), newest) {

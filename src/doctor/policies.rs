@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::governed::Governed;
+use super::table_facts::TableFacts;
 use super::{Finding, Level, at};
 use crate::catalog::checks::replaced::LeftPolicy;
 use crate::policy::Mode;
@@ -18,14 +18,14 @@ const LONG: i64 = 7 * 24 * 3600;
 /// the catalog where there is none.
 pub fn findings(
     catalog: &str,
-    governed: &[Governed],
+    tables: &[TableFacts],
     left: &[LeftPolicy],
     now: DateTime<Utc>,
 ) -> Vec<Finding> {
-    let mut findings: Vec<_> = governed.iter().flat_map(|table| of_table(table, now)).collect();
+    let mut findings: Vec<_> = tables.iter().flat_map(|table| of_table(table, now)).collect();
     findings.extend(left.iter().map(|left| of_left(catalog, left)));
     if findings.is_empty() {
-        let what = match governed.len() {
+        let what = match tables.len() {
             0 => "no table has a policy".to_owned(),
             1 => "1 policy, which is in effect".to_owned(),
             tables => format!("{tables} policies, all in effect"),
@@ -55,14 +55,15 @@ fn of_left(catalog: &str, left: &LeftPolicy) -> Finding {
     finding
 }
 
-fn of_table(governed: &Governed, now: DateTime<Utc>) -> Vec<Finding> {
+fn of_table(facts: &TableFacts, now: DateTime<Utc>) -> Vec<Finding> {
+    let governed = &facts.governed;
     let mut findings = Vec::new();
     let mut say = |level, what: String, why: &str, to_do: &str| {
         let finding = Finding::new(level, CHECK, what, why, to_do);
-        findings.push(finding.of_table(&governed.table.identity));
+        findings.push(finding.of_table(&governed.live.identity));
     };
     let policy = match &governed.policy {
-        Ok(_) if !governed.table.is_parquet => {
+        Ok(_) if !governed.live.is_parquet => {
             say(
                 Level::Problem,
                 NOT_PARQUET.to_owned(),
@@ -83,8 +84,9 @@ fn of_table(governed: &Governed, now: DateTime<Utc>) -> Vec<Finding> {
         }
     };
     if policy.mode != Mode::Enforce {
-        let since = governed.since.map_or(String::new(), |since| format!(" since {}", at(since)));
-        let is_long = governed.since.is_some_and(|since| (now - since).num_seconds() > LONG);
+        let in_force_since = facts.in_force_since();
+        let since = in_force_since.map_or(String::new(), |since| format!(" since {}", at(since)));
+        let is_long = in_force_since.is_some_and(|since| (now - since).num_seconds() > LONG);
         say(
             if is_long { Level::Warning } else { Level::Note },
             format!("the policy's mode is {}{since}", policy.mode),
@@ -92,14 +94,14 @@ fn of_table(governed: &Governed, now: DateTime<Utc>) -> Vec<Finding> {
             "set it to enforce when you are sure of it, or unset it",
         );
     }
-    if !governed.covers_new_files {
+    if !facts.covers_new_files {
         say(
             Level::Problem,
             format!("the live partition spec has no time field on {}", policy.field),
             "files that are written now will never expire",
             "partition the table by that column again, or set a policy on what it is partitioned by",
         );
-    } else if governed.dates_nothing {
+    } else if facts.dates_nothing {
         say(
             Level::Problem,
             format!("the policy's field {} dates none of the newest live files", policy.field),

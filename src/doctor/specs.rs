@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::governed::Governed;
+use super::table_facts::TableFacts;
 use super::{Finding, Level, roughly};
 use crate::catalog::inventory::upkeep::Retention;
 use crate::catalog::trust::{KnownSpec, Trust};
@@ -12,10 +12,10 @@ const CHECK: &str = "specs";
 const COPIES: &str = "spec_copies";
 
 /// One note for each trusted spec, and a line for the catalog.
-pub fn findings(catalog: &str, governed: &[Governed]) -> Vec<Finding> {
+pub fn findings(catalog: &str, tables: &[TableFacts]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut due = Vec::new();
-    for table in governed {
+    for table in tables {
         for (spec, fields) in &table.specs {
             if let Some(trust) = &spec.trusted {
                 findings.push(of_trust(table, spec, fields, trust));
@@ -70,8 +70,8 @@ pub fn of_retention(catalog: &str, retention: &Retention, looks: Duration) -> Op
     Some(finding.of_catalog(catalog))
 }
 
-fn of_trust(table: &Governed, spec: &KnownSpec, fields: &str, trust: &Trust) -> Finding {
-    let identity = &table.table.identity;
+fn of_trust(table: &TableFacts, spec: &KnownSpec, fields: &str, trust: &Trust) -> Finding {
+    let identity = &table.governed.live.identity;
     let Trust { at, by, reason } = trust;
     Finding::new(
         Level::Note,

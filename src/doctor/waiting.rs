@@ -1,6 +1,6 @@
 //! Partitions that have expired and wait, as passes have noted it.
 
-use super::governed::Governed;
+use super::table_facts::TableFacts;
 use super::{Finding, Level, NAMES_SHOWN};
 use crate::rules::instant::UtcInstant;
 use crate::sweep::waiting::{WaitReason, Waiting};
@@ -12,9 +12,9 @@ const LONG: u64 = 24 * 3600;
 
 /// Each table with partitions that the database refuses or that are too large, and each with some that
 /// have waited for long.
-pub fn findings(catalog: &str, governed: &[Governed], now: UtcInstant) -> Vec<Finding> {
-    let found: Vec<Finding> = governed.iter().flat_map(|table| of_table(table, now)).collect();
-    match found.is_empty() && !governed.is_empty() {
+pub fn findings(catalog: &str, tables: &[TableFacts], now: UtcInstant) -> Vec<Finding> {
+    let found: Vec<Finding> = tables.iter().flat_map(|table| of_table(table, now)).collect();
+    match found.is_empty() && !tables.is_empty() {
         true => {
             let what = "no expired partition is refused, too large or kept for long";
             vec![Finding::ok(CHECK, what).of_catalog(catalog)]
@@ -23,7 +23,7 @@ pub fn findings(catalog: &str, governed: &[Governed], now: UtcInstant) -> Vec<Fi
     }
 }
 
-fn of_table(table: &Governed, now: UtcInstant) -> Vec<Finding> {
+fn of_table(table: &TableFacts, now: UtcInstant) -> Vec<Finding> {
     // Of those that are only counted it is not known how long they have waited.
     let at_once = |wanted: fn(WaitReason) -> bool| {
         let waiting = table.waiting.tuples.iter().filter(|waiting| wanted(waiting.reason));
@@ -72,7 +72,11 @@ fn of_table(table: &Governed, now: UtcInstant) -> Vec<Finding> {
             let count = waiting.len().saturating_add(more);
             let partitions = if count == 1 { "partition" } else { "partitions" };
             let what = format!("{count} {partitions} {what}: {}", told(&waiting, more));
-            (count, Finding::new(level, CHECK, what, why, to_do).of_table(&table.table.identity))
+            (
+                count,
+                Finding::new(level, CHECK, what, why, to_do)
+                    .of_table(&table.governed.live.identity),
+            )
         })
         .filter(|(count, _)| *count > 0)
         .map(|(_, finding)| finding)

@@ -6,12 +6,12 @@
 pub mod command;
 pub(crate) mod effective;
 pub mod field;
+pub mod governed;
 pub mod kept_rows;
 pub mod listing;
 pub mod present;
 pub mod property;
 pub mod set;
-pub mod since;
 pub mod store;
 pub mod tombstones;
 pub mod unset;

@@ -10,11 +10,10 @@ use super::waiting::{self, Remembered, Waiting, WaitingList};
 use crate::catalog::finder::Finder;
 use crate::catalog::live_file::Counts;
 use crate::catalog::session::Session;
-use crate::catalog::specs::spec_book;
 use crate::catalog::tables::TableIdentity;
 use crate::catalog::walk::newest_live;
 use crate::policy::{Mode, Policy};
-use crate::rules::expiry::{Judge, Retention, SpecBook, Verdict};
+use crate::rules::expiry::{Judge, SpecBook, Verdict};
 use crate::rules::instant::UtcInstant;
 pub use crate::rules::kept::{Census, Health};
 
@@ -88,9 +87,7 @@ pub async fn plan_table(
     now: UtcInstant,
     settings: &Settings,
 ) -> anyhow::Result<TablePlan> {
-    // The specs are read before the files: a file of a spec that came in between is not judged
-    // by a book that lacks it, but kept as of an unknown spec.
-    let book = spec_book(connection, table.catalog_id, table.table_id).await?;
+    let (book, _) = policy.judge(connection, table, now).await?;
     plan_by_book(connection, table, policy, now, settings, &book).await
 }
 
@@ -103,8 +100,7 @@ pub async fn plan_by_book(
     settings: &Settings,
     book: &SpecBook,
 ) -> anyhow::Result<TablePlan> {
-    let retention =
-        Retention { source_field_id: policy.source_field_id, keep: policy.keep.length(), now };
+    let retention = policy.retention(now);
     let judge = Judge::new(book, retention);
     let finder = Finder { table, judge: &judge, reach: &settings.reach };
     let mut sorter = Sorter::for_commits(&judge);

@@ -13,12 +13,11 @@ use crate::catalog::clock;
 use crate::catalog::connect::{Database, close};
 use crate::catalog::errors::in_words;
 use crate::catalog::session::Session;
-use crate::catalog::specs::spec_book;
 use crate::catalog::tables::{LiveTable, TableIdentity, catalogs, live_tables};
 use crate::policy::Policy;
 use crate::policy::effective;
 use crate::rules::clock_guard::Reading;
-use crate::rules::expiry::{Judge, Retention, Verdict};
+use crate::rules::expiry::Verdict;
 use crate::rules::instant::UtcInstant;
 
 /// The plans of all tables in scope.
@@ -182,7 +181,7 @@ pub async fn plan_of_trust(
     };
     let identity = &table.identity;
     let now = clock::now(connection).await?;
-    let book = spec_book(connection, identity.catalog_id, identity.table_id).await?;
+    let (book, judge) = policy.judge(connection, identity, now).await?;
     let mut trusting = book.clone();
     trusting.past.entry(spec_id).or_default().trusted_at.get_or_insert(now);
     let kept = plan_by_book(connection, identity, &policy, now, settings, &book).await?;
@@ -192,8 +191,6 @@ pub async fn plan_of_trust(
     tuples.retain(|expired| {
         expired.tuple.spec_id == spec_id && !goes_anyway.contains(&expired.tuple)
     });
-    let (source_field_id, keep) = (policy.source_field_id, policy.keep.length());
-    let judge = Judge::new(&book, Retention { source_field_id, keep, now });
     let may_be = tuples
         .iter()
         .filter_map(|expired| match judge.judge(Some(spec_id), &expired.tuple.tuple) {

@@ -10,12 +10,11 @@ use super::table_pass::Enforcement;
 use crate::catalog::errors::in_words;
 use crate::catalog::finder::Finder;
 use crate::catalog::live_file::Counts;
-use crate::catalog::specs::spec_book;
 use crate::catalog::tables::TableIdentity;
 use crate::catalog::values::LOOKUP_INDEX;
 use crate::events;
 use crate::policy::{Mode, Policy};
-use crate::rules::expiry::{Judge, KeptReason, Retention};
+use crate::rules::expiry::KeptReason;
 use crate::rules::fair_queue::Came;
 use crate::rules::instant::UtcInstant;
 use crate::rules::kept::{Census, Health, KeptSample};
@@ -39,18 +38,13 @@ async fn look_after(
     policy: &Policy,
     context: &Context<'_>,
 ) -> (TableReport, Came) {
-    // The specs are read before the files: a file of a spec that came in between is not judged
-    // by a book that lacks it, but kept as of an unknown spec.
-    let read = spec_book(session.connection(), table.catalog_id, table.table_id);
-    let book = match read.await {
-        Ok(book) => book,
+    let (book, judge) = match policy.judge(session.connection(), table, context.now).await {
+        Ok(read) => read,
         Err(error) => {
             let failed = TableReport::new(table, Outcome::Failed, Some(unfound(&error.into())));
             return (failed, Came::default());
         }
     };
-    let (source_field_id, keep) = (policy.source_field_id, policy.keep.length());
-    let judge = Judge::new(&book, Retention { source_field_id, keep, now: context.now });
     let finder = Finder { table, judge: &judge, reach: &context.settings.reach };
     let mut enforcement = Enforcement::new(finder, policy, &book, context);
     let swept = enforcement.sweep(session).await;

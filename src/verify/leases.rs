@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::Scene;
-use super::governed::Governed;
 use super::probe::{Probe, Stop};
 use super::report::Findings;
 use super::report::Sample;
 use crate::catalog::checks::leases::{Lease, lease_tables, leases};
 use crate::claims::LEASE;
+use crate::policy::governed::Governed;
 use crate::rules::instant::UtcInstant;
 
 /// Leases in one piece.

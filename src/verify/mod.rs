@@ -14,7 +14,6 @@
 //! index or table, is `unsupported`: listed, and no failure, for nothing mends it but another server.
 
 mod density;
-mod governed;
 mod history;
 mod leases;
 mod leftovers;
@@ -35,11 +34,11 @@ use crate::catalog::connect::{Database, close};
 use crate::catalog::restore::{Restored, restored};
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, LiveTable, TableIdentity, catalogs, live_tables};
+use crate::policy::governed::Governed;
 use crate::rules::clock_guard::Reading;
 use crate::rules::instant::UtcInstant;
 use crate::sweep::Scope;
 use crate::sweep::clocks::{outlook, read_clock};
-use governed::Governed;
 use probe::{Probe, Stop};
 use report::Findings;
 use report::{CatalogReport, Check, CheckReport, Report};
@@ -218,7 +217,7 @@ async fn read_governed(
 ) -> sqlx::Result<Result<Vec<Governed>, String>> {
     let mut probe = Probe::begin(connection, scene.settings.budget).await?;
     let mut tables = Vec::new();
-    let read = governed::read(&mut probe, scene).await;
+    let read = governed_tables(&mut probe, scene).await;
     let stopped = probe.end(read.map(|read| tables = read)).await?;
     Ok(stopped.map_or(Ok(tables), Err))
 }
@@ -237,6 +236,18 @@ async fn read_restored(
     let compared = compared.await;
     let stopped = probe.end(compared).await?;
     Ok(stopped.map_or(Ok(found), Err))
+}
+
+/// The tables that ask for retention, by name.
+async fn governed_tables(probe: &mut Probe<'_>, scene: &Scene<'_>) -> Result<Vec<Governed>, Stop> {
+    let mut tables = Vec::new();
+    for live in live_tables(probe.turn().await?, scene.catalog, true).await? {
+        if scene.has(live.identity.table_id) {
+            let min_keep = scene.settings.sweep.min_keep;
+            tables.extend(Governed::read(probe.turn().await?, live, min_keep).await?);
+        }
+    }
+    Ok(tables)
 }
 
 /// Runs one check; why it could not come to its end, if it did not.

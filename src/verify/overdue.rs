@@ -12,7 +12,6 @@ mod there;
 use std::collections::{HashMap, HashSet};
 
 use super::Scene;
-use super::governed::Governed;
 use super::probe::{Probe, Stop};
 use super::report::Findings;
 use super::report::Sample;
@@ -20,10 +19,10 @@ use super::waiting::{self, Noted, is_hindered};
 use crate::catalog::checks::{Begin, begins};
 use crate::catalog::finder::Finder;
 use crate::catalog::live_file::LiveFile;
-use crate::catalog::specs::spec_book;
 use crate::catalog::tuples::TupleOfSpec;
 use crate::policy::Policy;
-use crate::rules::expiry::{Judge, Retention, SpecBook, Verdict};
+use crate::policy::governed::Governed;
+use crate::rules::expiry::{Judge, SpecBook, Verdict};
 use crate::rules::instant::UtcInstant;
 use crate::sweep::evidence::Evidence;
 use crate::sweep::sorter::Sorter;
@@ -129,14 +128,9 @@ impl<'a> Hunt<'a> {
         then: UtcInstant,
     ) -> Result<Self, Stop> {
         let identity = &table.live.identity;
-        let turn = probe.turn().await?;
-        let book = spec_book(turn, identity.catalog_id, identity.table_id).await?;
+        let (book, judge_now) = policy.judge(probe.turn().await?, identity, scene.now).await?;
         let book_then = book.clone().as_of(then);
-        let judge = |book, now| {
-            let keep = policy.keep.length();
-            Judge::new(book, Retention { source_field_id: policy.source_field_id, keep, now })
-        };
-        let (judge_now, judge_then) = (judge(&book, scene.now), judge(&book_then, then));
+        let judge_then = Judge::new(&book_then, policy.retention(then));
         let noted = waiting::noted(probe, scene, table).await?;
         let hindered = noted.tuples.iter().filter(|one| is_hindered(one.reason));
         let waiting = hindered.map(Waiting::key).collect();

@@ -1,13 +1,13 @@
 //! Whether policies mean something: a time field of the live spec, a table that is there.
 
 use super::Scene;
-use super::governed::Governed;
 use super::probe::{Probe, Stop};
 use super::report::Findings;
 use super::report::Sample;
 use crate::catalog::checks::replaced::{left_policies, newest};
 use crate::catalog::specs::TableShape;
 use crate::policy::Policy;
+use crate::policy::governed::Governed;
 use crate::rules::transform::TimeTransform;
 use crate::sweep::plan::NOT_PARQUET;
 
@@ -27,11 +27,10 @@ pub fn fields(scene: &Scene<'_>, findings: &mut Findings) -> Result<(), Stop> {
 }
 
 fn problem(table: &Governed) -> Option<String> {
-    match &table.effective {
+    match &table.policy {
         Err(problem) => Some(problem.clone()),
-        Ok(None) => None,
-        Ok(Some(_)) if !table.live.is_parquet => Some(NOT_PARQUET.to_owned()),
-        Ok(Some(policy)) => (!means_time(policy, &table.shape)).then(|| {
+        Ok(_) if !table.live.is_parquet => Some(NOT_PARQUET.to_owned()),
+        Ok(policy) => (!means_time(policy, &table.shape)).then(|| {
             format!(
                 "the policy's field {} is no time field of the live partition spec: new files are \
                  not covered",

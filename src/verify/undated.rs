@@ -2,14 +2,13 @@
 //! them. That is no violation: doubt keeps. It is worth knowing.
 
 use super::Scene;
-use super::governed::Governed;
 use super::probe::{Probe, Stop};
 use super::report::Findings;
 use super::report::Sample;
 use crate::catalog::finder::Finder;
-use crate::catalog::specs::spec_book;
 use crate::policy::Policy;
-use crate::rules::expiry::{Judge, KeptReason, Retention};
+use crate::policy::governed::Governed;
+use crate::rules::expiry::KeptReason;
 use crate::rules::kept::{Census, is_undatable};
 use crate::sweep::memory::store;
 use crate::sweep::sorter::Sorter;
@@ -22,10 +21,7 @@ pub async fn check(
     findings: &mut Findings,
 ) -> Result<(), Stop> {
     for table in scene.governed()? {
-        let Ok(Some(policy)) = &table.effective else { continue };
-        if !table.live.is_parquet {
-            continue;
-        }
+        let Some(policy) = table.followed() else { continue };
         let identity = &table.live.identity;
         let remembered =
             store::census(probe.turn().await?, identity, policy.source_field_id).await?;
@@ -66,10 +62,7 @@ async fn count(
     policy: &Policy,
 ) -> Result<Census, Stop> {
     let identity = &table.live.identity;
-    let (catalog_id, table_id) = (identity.catalog_id, identity.table_id);
-    let book = spec_book(probe.turn().await?, catalog_id, table_id).await?;
-    let (source_field_id, keep) = (policy.source_field_id, policy.keep.length());
-    let judge = Judge::new(&book, Retention { source_field_id, keep, now: scene.now });
+    let (_, judge) = policy.judge(probe.turn().await?, identity, scene.now).await?;
     let mut sorter = Sorter::once(&judge);
     let finder = Finder { table: identity, judge: &judge, reach: &scene.settings.sweep.reach };
     let mut pages = finder.all();

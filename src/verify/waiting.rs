@@ -3,12 +3,12 @@
 //! it hides no overdue file.
 
 use super::Scene;
-use super::governed::Governed;
 use super::probe::{Probe, Stop};
 use super::report::Findings;
 use super::report::Sample;
 use crate::catalog::finder::tuples::{Search, count_files};
 use crate::catalog::tuples::TupleOfSpec;
+use crate::policy::governed::Governed;
 use crate::rules::instant::UtcInstant;
 use crate::sweep::waiting::{WaitReason, Waiting, store};
 

@@ -115,6 +115,7 @@ impl<'a> TuplePages<'a> {
         };
         let leads = i64::try_from(self.matcher.leads().len()).unwrap_or(i64::MAX);
         Ok(match counter {
+            Some(counter) if counter <= from_id => Step::End,
             // Reading a foreign id costs a fraction of looking a value up.
             Some(counter) if counter - from_id <= leads.saturating_mul(4).max(FEW_IDS) => {
                 Step::Ids(from_id, counter)

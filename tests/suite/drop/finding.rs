@@ -138,7 +138,7 @@ async fn files_are_found_by_their_keys_whatever_the_planner_believes() -> Result
     let files = found(&mut session, &scene.identity, (&tuples, &lead), 0).await?;
     assert_eq!(files.len(), 600);
     let asked = wire.asked();
-    let sql = asked.iter().find(|sql| sql.starts_with("select l.ordinal")).context("asked")?;
+    let sql = asked.iter().find(|sql| sql.starts_with("select f.value_no")).context("asked")?;
     let explain = format!(
         "PREPARE asked (bigint, bigint, int[], text[], bigint[], bigint) AS {sql};
          EXPLAIN (FORMAT JSON) EXECUTE asked ({}, {}, '{{0,0}}', '{{7,9}}', '{{0,0}}', 30)",
@@ -177,7 +177,7 @@ async fn a_visit_ends_when_it_is_told_to_and_counts_are_those_of_its_files() -> 
     };
     assert_eq!(count_files(&mut session, &search).await?, [(1, counts(2, 1)), (2, counts(1, 0))]);
     let mut seen = 0;
-    visit(&mut session, &search, |_| {
+    visit(&mut session, &search, |_, _| {
         seen += 1;
         ControlFlow::Break(())
     })

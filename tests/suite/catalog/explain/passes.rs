@@ -62,7 +62,7 @@ async fn one_after_another(statistics: Statistics, planned: Planned) -> Result<(
             by("live since", &[(LIVE, 20_131), (VALUE_KEY, 40_262), (DATA_LOOKUP, 20_131)]),
             by("distinct texts", &[(LOOKUP, 20_510)]),
             by(
-                "files with texts",
+                "files with values",
                 &[(LOOKUP, 4_640), (FILE_KEY, 4_630), (VALUE_KEY, 300), (DATA_LOOKUP, 300)],
             ),
             by("walk", &[(WALK, 34_300), (VALUE_KEY, 60_000), (DATA_LOOKUP, 30_000)]),
@@ -88,9 +88,9 @@ async fn one_after_another(statistics: Statistics, planned: Planned) -> Result<(
         &[
             clock,
             late,
-            by("entries of texts", &[(LOOKUP, entries)]),
+            by("entries of values", &[(LOOKUP, entries)]),
             by(
-                "files with texts",
+                "files with values",
                 &[(LOOKUP, entries), (FILE_KEY, entries), (VALUE_KEY, 4), (DATA_LOOKUP, 2)],
             ),
             by("evidence", &[(FILE_KEY, 2), (STATS_KEY, 2)]),
@@ -114,8 +114,8 @@ async fn one_after_another(statistics: Statistics, planned: Planned) -> Result<(
         &[
             clock,
             by("late values", &[(LIVE_OR_FEED, 0)]),
-            by("entries of texts", &[(LOOKUP, entries)]),
-            by("files with texts", &[(LOOKUP, entries), (FILE_KEY, entries)]),
+            by("entries of values", &[(LOOKUP, entries)]),
+            by("files with values", &[(LOOKUP, entries), (FILE_KEY, entries)]),
         ],
     );
 
@@ -138,9 +138,9 @@ async fn one_after_another(statistics: Statistics, planned: Planned) -> Result<(
         &[
             clock,
             late,
-            by("entries of texts", &[(LOOKUP, entries)]),
+            by("entries of values", &[(LOOKUP, entries)]),
             by(
-                "files with texts",
+                "files with values",
                 &[(LOOKUP, entries), (FILE_KEY, entries), (VALUE_KEY, 6), (DATA_LOOKUP, 3)],
             ),
             by("evidence", &[(FILE_KEY, 3), (STATS_KEY, 3)]),
