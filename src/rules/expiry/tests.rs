@@ -189,7 +189,7 @@ fn all_time_fields_on_the_column_must_agree() {
 
 /// 680 under a day spec after a month spec: 1971-11-12, or 2026-09 from a stale writer.
 #[test]
-fn a_text_that_an_older_transform_reads_otherwise_waits_for_both() {
+fn a_text_with_another_reading_by_an_older_spec_waits_for_both() {
     let evolved = book(&[(1, &[(COLUMN, "month")]), (2, &[(COLUMN, "day")])], &[]);
     let judged = |spec, text, now| judge_at(&evolved, DAY, at(now), spec, &[Some(text)]);
     let both = at("2026-10-02T00:00:00Z");

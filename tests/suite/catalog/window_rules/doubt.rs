@@ -53,7 +53,7 @@ async fn answers(
 /// The earlier field, the field of the file, the type of the other column, values that are doubtful
 /// and values that are not.
 #[tokio::test]
-async fn a_value_that_an_earlier_field_can_have_stored_is_in_no_window() -> Result<()> {
+async fn a_value_an_earlier_field_can_have_stored_is_in_no_window() -> Result<()> {
     let database = TestDatabase::new().await?;
     let tenant = || Field::identity("kind");
     let day = || Field::day("at");
