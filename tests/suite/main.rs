@@ -17,6 +17,7 @@ mod pins;
 mod policy;
 mod python;
 mod rules;
+mod semantics;
 mod server;
 mod soak;
 mod support;
