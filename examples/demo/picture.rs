@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_as_tall_as_their_files_with_the_cutoff_before_the_first_that_stays() {
+    fn columns_are_as_tall_as_their_files_and_split_at_the_cutoff() {
         let expected = "   \
             ░     │ █\n   \
             ░     │ █\n   \
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cutoff_comes_last_where_nothing_stays_and_nothing_is_drawn_of_nothing() {
+    fn the_cutoff_is_last_if_nothing_stays_and_no_bars_are_blank() {
         let bars = [bar("a", 1, Fate::Goes, "")];
         assert_eq!(rows(&bars, Some("c")), "   a  ░    1\n   ─  cutoff c\n");
         assert_eq!(rows(&[], None), "");

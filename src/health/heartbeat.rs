@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_beats_without_any_change_also_when_nobody_can_change_anything_more() {
+    async fn it_beats_without_a_change_and_when_none_can_come_any_more() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("health.json");
         let place = Place::File(path.clone());

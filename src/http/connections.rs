@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_begins_before_the_last_answer_is_flushed_is_in_flight() {
+    async fn a_request_before_the_last_answer_is_flushed_is_in_flight() {
         let connections = Connections::new(1);
         let first = silent(&connections).await;
         drop(first.flight().expect("it is there"));

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_kept_where_they_are_plain_and_cut_where_they_are_long() {
+    fn plain_ids_are_kept_and_long_ones_cut() {
         let id = |given: &[u8]| request_id(&headers(REQUEST_ID, &[given]));
         assert_eq!(id(b"run-7/a.b:c_d+e=f@g"), "run-7/a.b:c_d+e=f@g");
         assert_eq!(id(b"a\" onload=x \xff<b>"), "aonload=xb");

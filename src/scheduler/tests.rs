@@ -244,7 +244,7 @@ async fn a_second_outage_is_told_again_and_starts_with_short_pauses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_pass_is_told_with_its_causes_and_waits_for_the_next_tick() {
+async fn a_failed_pass_tells_its_causes_and_waits_for_the_next_tick() {
     let log = capture::start("info");
     let mut bench = bench(every(10));
     let pass = bench.passes(&[(1, failed), (1, done)]);

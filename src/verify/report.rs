@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_lacks_hides_nothing_that_was_found_or_not_looked_at() {
+    fn what_a_server_lacks_hides_nothing_found_or_not_looked_at() {
         let out = || Some("out of budget".to_owned());
         for (count, gaps, stopped, status) in [
             (0, 0, None, Status::Unsupported),

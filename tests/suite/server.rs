@@ -54,7 +54,7 @@ async fn a_server_is_set_up_as_asked() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_server_keeps_its_data_through_a_crash_and_takes_its_folder_along() -> Result<()> {
+async fn a_server_keeps_data_through_a_crash_and_removes_its_folder() -> Result<()> {
     let durable = ServerOptions::default();
     let mut server = PrivateServer::start(durable).await?;
     assert_eq!(text(&server.admin_url(), "current_setting('fsync')").await?, "on");
@@ -79,7 +79,7 @@ async fn a_server_keeps_its_data_through_a_crash_and_takes_its_folder_along() ->
 }
 
 #[tokio::test]
-async fn what_the_server_says_is_in_the_error_when_it_does_not_come_up() -> Result<()> {
+async fn a_server_that_does_not_come_up_fails_with_what_it_said() -> Result<()> {
     let options = ServerOptions::for_tests().setting("shared_preload_libraries", "no_such_library");
     let Err(refusal) = PrivateServer::start(options).await else {
         bail!("a server with a library that is not there came up");

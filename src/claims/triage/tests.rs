@@ -126,7 +126,7 @@ fn a_property_is_mirrored_where_it_may_say_something_new() {
 
 /// The text says what it said, and what it names may be another column.
 #[test]
-fn a_mirrored_property_is_read_again_where_the_table_may_be_another_one() {
+fn a_property_is_read_again_where_the_table_may_be_another() {
     let mirrored = |look: &mut TableLook| {
         (look.has_property, look.property) = (true, Some("a".to_owned()));
         look.mirror = Some(mirror("a"));

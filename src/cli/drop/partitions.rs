@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_of_an_identity_field_is_kept_beside_what_was_written() {
+    fn an_instant_of_an_identity_field_keeps_its_written_text() {
         let by_instant = shape(&[(2, "identity"), (1, "identity")]);
         let five: UtcInstant = "2026-10-31T05:00:00Z".parse().unwrap();
         for (text, typed, stored, expected) in [

@@ -101,7 +101,7 @@ async fn nothing_wakes_it_between_the_instants_of_a_cron() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_wake_that_failed_comes_the_next_tick_or_the_wake_that_it_asked_for() {
+async fn after_a_failed_wake_comes_a_tick_or_the_wake_it_asked_for() {
     for (end, expected) in [
         (failed as fn() -> PassEnd, &[(0, "regular"), (60_000, "wake"), (600_000, "regular")][..]),
         (

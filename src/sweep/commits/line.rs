@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_put_off_comes_after_the_rest_and_in_the_order_in_which_it_is_due() {
+    fn what_was_put_off_comes_after_the_rest_in_the_order_it_is_due() {
         let now = Instant::now();
         let mut line = Line::default();
         (0..4).for_each(|tuple| line.add(Batch::Whole(vec![tuple]), Turn::Fresh, 0));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_halves_the_older_is_tried_then_the_newer_then_what_failed_of_them() {
+    fn of_two_halves_the_older_is_tried_first_and_failures_last() {
         let both_ends = [
             (0, 7),
             (0, 3),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_back_or_left_is_remembered_as_far_as_it_is_a_half() {
+    fn what_is_put_back_or_left_is_remembered_if_it_is_a_half() {
         let mut line = Line::default();
         line.add(Batch::Whole(vec![0, 1]), Turn::Half, 1);
         line.add(Batch::Whole(vec![2]), Turn::Again, 3);

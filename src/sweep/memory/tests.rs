@@ -101,7 +101,7 @@ fn full_passes_of_many_tables_are_spread() {
 }
 
 #[test]
-fn a_table_outgrows_its_watermark_with_more_late_files_than_half_of_those_counted() {
+fn late_files_over_half_of_those_counted_outgrow_the_watermark() {
     let mut census = Census::default();
     let tuple = StoredTuple { keys: Vec::new(), values: Vec::new() };
     for _ in 0..10 {

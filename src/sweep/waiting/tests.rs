@@ -42,7 +42,7 @@ fn stored(list: &WaitingList) -> Remembered {
 }
 
 #[test]
-fn pauses_double_from_a_quarter_of_an_hour_to_six_hours_and_since_stays() {
+fn pauses_double_from_15_minutes_to_6_hours_and_since_stays() {
     let mut now = at("2026-11-30T12:00:00Z");
     let first = now;
     let mut list = empty();
@@ -103,7 +103,7 @@ fn since_is_kept_only_for_the_same_reason() {
 }
 
 #[test]
-fn what_a_pass_did_not_meet_is_forgotten_only_when_it_has_seen_all() {
+fn what_a_pass_did_not_meet_is_forgotten_only_if_it_saw_all() {
     let now = at("2026-11-30T12:00:00Z");
     let mut list = empty();
     for day in 1..=3 {
@@ -122,7 +122,7 @@ fn what_a_pass_did_not_meet_is_forgotten_only_when_it_has_seen_all() {
 }
 
 #[test]
-fn the_list_is_bounded_poisoned_ones_first_and_the_oldest_before_others() {
+fn the_list_is_bounded_poisoned_ones_then_the_oldest_first() {
     let now = at("2026-11-30T12:00:00Z");
     let mut list = empty();
     let most = i64::try_from(MOST).expect("small");
@@ -151,7 +151,7 @@ fn the_list_is_bounded_poisoned_ones_first_and_the_oldest_before_others() {
 }
 
 #[test]
-fn how_many_more_there_are_is_kept_until_all_were_met_or_looked_at_again() {
+fn how_many_more_is_kept_until_all_were_met_or_looked_at() {
     let now = at("2026-11-30T12:00:00Z");
     let most = i64::try_from(MOST).expect("small");
     let mut list = WaitingList::of(Remembered::default(), now, PAUSES);
@@ -190,7 +190,7 @@ fn how_many_more_there_are_is_kept_until_all_were_met_or_looked_at_again() {
 }
 
 #[test]
-fn how_many_more_there_are_is_forgotten_once_they_were_to_be_looked_at() {
+fn how_many_more_is_forgotten_once_their_look_was_due() {
     let now = at("2026-11-30T12:00:00Z");
     let most = i64::try_from(MOST).expect("small");
     let keep = Duration::ZERO;
@@ -223,7 +223,7 @@ fn how_many_more_there_are_is_forgotten_once_they_were_to_be_looked_at() {
 }
 
 #[test]
-fn a_memory_that_no_pass_has_kept_up_or_can_have_written_says_nothing() {
+fn a_memory_no_pass_kept_up_or_can_have_written_says_nothing() {
     let noon = at("2026-11-30T12:00:00Z");
     let mut list = empty();
     list.keep(&expired(1), WaitReason::Busy, None, noon);
@@ -273,7 +273,7 @@ fn leave(list: &mut WaitingList, days: &[i64], state: PartState, now: UtcInstant
 }
 
 #[test]
-fn parts_are_met_in_their_order_and_those_that_failed_alone_come_last_as_they_did() {
+fn parts_keep_their_order_and_those_that_failed_alone_come_last() {
     let now = at("2026-11-30T12:00:00Z");
     let mut list = empty();
     leave(&mut list, &[7], PartState::Alone, now);

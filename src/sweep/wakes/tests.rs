@@ -56,7 +56,7 @@ impl Daemon {
 }
 
 #[test]
-fn a_table_that_was_not_looked_at_is_left_alone_for_longer_each_time() {
+fn a_table_not_looked_at_is_left_alone_for_longer_each_time() {
     let minutes = |unlooked, every: u64| {
         quiet_after(unlooked, Duration::from_secs(60 * every)).as_secs_f64() / 60.0
     };
@@ -75,7 +75,7 @@ fn nothing_due_asks_for_nothing() {
 }
 
 #[test]
-fn the_first_that_falls_due_counts_and_those_within_the_lag_wait_for_the_last() {
+fn the_first_due_counts_and_those_in_its_lag_wait_for_the_last() {
     let (a, b, c) = (table(1, 1), table(1, 2), table(1, 3));
     for (tables, expected) in [
         (&[(a, 100)][..], 100),
@@ -133,7 +133,7 @@ fn a_wake_that_was_too_early_for_a_table_was_not_for_it() {
 }
 
 #[test]
-fn what_no_pass_looks_at_is_asked_for_after_pauses_that_grow_until_one_does() {
+fn pauses_of_wakes_grow_until_a_pass_looks_at_what_is_due() {
     let mut daemon = Daemon::new(1);
     let (a, jitter) = (table(1, 1), daemon.jitter(1));
     let mut now = 0;
@@ -169,7 +169,7 @@ fn daemons_and_catalogs_differ_and_one_daemon_is_steady() {
 }
 
 #[test]
-fn a_hundred_tables_that_fall_due_at_one_instant_are_woken_for_once_and_soon() {
+fn a_hundred_tables_due_at_one_instant_get_one_wake_soon() {
     for random in 0..20 {
         let mut daemon = Daemon::new(random);
         let tables: Vec<_> = (0..100).map(|no| (table(no % 10, no as u128), 3_00)).collect();

@@ -70,7 +70,7 @@ fn push(lines: &Lines, texts: &[&str]) {
 }
 
 #[test]
-fn a_sink_that_stands_still_keeps_nobody_waiting_and_what_found_no_place_is_told_of_in_its_place() {
+fn a_sink_that_stands_still_blocks_nobody_and_losses_are_told() {
     let (lines, fake) = lines(Does::Stands, 6);
     push(&lines, &["a1\n"]);
     // That one is in the hands of the writer, and takes no place any more.

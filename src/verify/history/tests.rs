@@ -13,7 +13,7 @@ fn drop_of(snapshot_id: i64, files: i64) -> RecordedDrop {
 }
 
 #[test]
-fn a_snapshot_has_one_deletion_and_at_most_one_alteration_of_its_table() {
+fn a_snapshot_has_one_deletion_and_at_most_one_alteration() {
     let deleted = ("table_deleted_from", 7);
     let altered = ("table_altered", 7);
     type Case<'a> = (&'a [(&'a str, i64)], &'a [&'a str]);

@@ -3,7 +3,7 @@
 pub mod explain;
 pub mod foreign;
 pub mod pooler;
-pub mod restored;
+pub mod restore;
 pub mod reused;
 pub mod silent;
 pub mod window_rules;

@@ -150,7 +150,7 @@ async fn rows_of_other_claimants_are_never_touched() -> Result<()> {
 /// The schema is dropped, with the claimant's id, and made anew: the rows from before are as those of
 /// anybody else. What a renewal says that it has claimed is claimed.
 #[tokio::test]
-async fn a_schema_that_is_made_anew_claims_beside_what_was_claimed_before() -> Result<()> {
+async fn a_schema_made_anew_claims_beside_earlier_claims() -> Result<()> {
     let scene = Scene::new().await?;
     let ids = scene.files(&[8, 7]).await?;
     scene.renew().await?;

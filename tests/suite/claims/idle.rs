@@ -179,7 +179,7 @@ async fn files_since_the_watermark_bring_work() -> Result<()> {
 /// Where the calendar does not tell, or not by how the table is now. A file in the window of which there is no
 /// row shows that it is not gone by.
 #[tokio::test]
-async fn what_is_not_in_the_calendar_is_looked_for_where_it_does_not_tell() -> Result<()> {
+async fn what_the_calendar_does_not_tell_is_looked_for() -> Result<()> {
     for change in [
         "DELETE FROM tailrace.table_state",
         "UPDATE tailrace.table_state SET source_field_id = 99",

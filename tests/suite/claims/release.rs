@@ -33,7 +33,7 @@ async fn each_change_of_a_policy_and_what_stays_claimed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_unset_policy_releases_all_or_what_the_property_does_not_drop() -> Result<()> {
+async fn unset_releases_all_or_what_the_property_does_not_drop() -> Result<()> {
     let scene = Scene::new().await?;
     let ids = scene.files(&[10, 7]).await?;
     scene.renew().await?;

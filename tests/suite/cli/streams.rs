@@ -6,7 +6,7 @@ use tailrace_kit::lake::{Field, NewFile};
 use crate::support::TestDatabase;
 
 #[tokio::test]
-async fn json_is_one_line_on_stdout_and_the_log_is_lines_of_json_on_stderr() -> Result<()> {
+async fn json_is_one_line_on_stdout_and_the_log_is_on_stderr() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;

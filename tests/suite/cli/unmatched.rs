@@ -38,7 +38,7 @@ async fn said(database: &TestDatabase, partitions: &[&str]) -> Result<Vec<String
 }
 
 #[tokio::test]
-async fn what_was_typed_is_shown_with_what_is_stored_and_what_that_means() -> Result<()> {
+async fn what_was_typed_is_shown_with_what_is_stored_and_its_meaning() -> Result<()> {
     let database = TestDatabase::new().await?;
     let columns = [Column::new("team", "long"), Column::new("at", "timestamptz")];
     let table = a_table(

@@ -57,7 +57,7 @@ async fn trusted_ones_are_noted_and_waiting_ones_counted() -> Result<()> {
 
 /// Specs are looked at by passes and by renewals of claims, whichever come more often.
 #[tokio::test]
-async fn a_retention_shorter_than_the_distance_of_two_looks_is_warned_of() -> Result<()> {
+async fn a_retention_shorter_than_the_time_between_looks_is_warned_of() -> Result<()> {
     let database = TestDatabase::new().await?;
     let retention = Some(std::time::Duration::from_secs(600));
     let options = CatalogOptions { retention, ..CatalogOptions::default() };

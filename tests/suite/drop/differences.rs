@@ -84,7 +84,7 @@ async fn truncated(
 /// All four have planned when the first of them gets the lock. The table is dropped before the
 /// others have it: who has a receipt hears of that first, and the others that the table is gone.
 #[tokio::test]
-async fn a_receipt_answers_before_any_other_guard_where_there_is_a_key() -> Result<()> {
+async fn with_a_key_a_receipt_answers_before_any_other_guard() -> Result<()> {
     let scene = scene().await?;
     let (key, bounds) = (Some(Uuid::new_v4()), patient());
     let head = scene.catalog.head().await?;

@@ -156,7 +156,7 @@ async fn files_are_found_by_their_keys_whatever_the_planner_believes() -> Result
 }
 
 #[tokio::test]
-async fn a_visit_ends_when_it_is_told_to_and_counts_are_those_of_its_files() -> Result<()> {
+async fn a_visit_ends_when_told_to_and_counts_its_own_files() -> Result<()> {
     let scene = Scene::new().await?;
     let files = scene.append(["1", "2", "2", "3"]).await?;
     scene.table.register_vector(files[2], 1, None).await?;

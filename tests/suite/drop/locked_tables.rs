@@ -114,7 +114,7 @@ async fn a_pass_gives_up_and_the_next_one_drops() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_explicit_drop_and_a_truncate_are_refused_and_go_when_it_is_gone() -> Result<()> {
+async fn explicit_drops_and_truncates_are_refused_until_it_is_gone() -> Result<()> {
     for table in TABLES {
         let scene = Scene::new(&[0, 8, 9]).await?;
         let ddl = || Ddl::queued(&scene.database, table);
@@ -178,8 +178,7 @@ async fn a_pass_tries_again_after_a_pause() -> Result<()> {
 
 /// A try that meets it in its planning, in nobody's way, is as one that meets it under the commit lock.
 #[tokio::test]
-async fn a_table_that_is_locked_before_the_commit_lock_is_asked_for_is_waited_for_too() -> Result<()>
-{
+async fn a_table_locked_before_the_commit_lock_is_waited_for_too() -> Result<()> {
     tries_again(&Scene::new(&[0, 8, 9]).await?, "hog_data_file", 2).await
 }
 
@@ -319,7 +318,7 @@ async fn the_catalogs_row_is_told_as_a_lock_that_was_not_had() -> Result<()> {
 
 /// The limit for rows and tables begins when the commit lock is there.
 #[tokio::test]
-async fn the_commit_lock_itself_is_waited_for_as_long_as_its_own_limit_says() -> Result<()> {
+async fn the_commit_lock_is_waited_for_by_its_own_limit() -> Result<()> {
     let scene = Scene::new(&[0, 8, 9]).await?;
     let mut bounds = bounds();
     bounds.limits.row_lock_timeout = Duration::from_millis(50);

@@ -100,7 +100,7 @@ async fn its_hold_ends_and_its_pass_goes_on() -> Result<()> {
 
 /// An administrator's limit for transactions began before the lock was there.
 #[tokio::test]
-async fn a_limit_that_the_database_has_for_transactions_is_not_waited_for() -> Result<()> {
+async fn a_limit_of_the_database_on_transactions_is_not_waited_for() -> Result<()> {
     let scene = Scene::new(&[0, 8, 9]).await?;
     if !bounds_transactions(&scene.database).await? {
         return Ok(());

@@ -16,8 +16,7 @@ const HUGE: &str = "UPDATE hog_data_file
     SET record_count = 5000000000000000000, file_size_bytes = 5000000000000000000";
 
 #[tokio::test]
-async fn what_cannot_be_summed_goes_like_the_rest_and_is_told_as_the_largest_number() -> Result<()>
-{
+async fn what_cannot_be_summed_goes_and_is_told_as_the_largest_number() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;

@@ -62,7 +62,7 @@ async fn step(scene: &Scene, random: &mut fastrand::Rng, told: &mut Told, ddl: b
 }
 
 #[tokio::test]
-async fn it_conflicts_if_and_only_if_a_file_of_a_named_tuple_came_since() -> Result<()> {
+async fn it_conflicts_exactly_if_a_file_of_a_named_tuple_came_since() -> Result<()> {
     let (mut conflicts, mut altered, mut fine) = (0, 0, 0);
     for seed in 0..HISTORIES {
         let scene = Scene::new().await?;

@@ -106,7 +106,7 @@ async fn case(database: &TestDatabase, number: u64, random: &mut fastrand::Rng) 
 }
 
 #[tokio::test]
-async fn any_list_retried_any_number_of_times_is_done_once_and_answered_alike() -> Result<()> {
+async fn any_list_however_often_retried_is_done_once() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     let (wire, through) = Wire::to(&database).await?;

@@ -72,7 +72,7 @@ async fn a_drop_with_a_fence_is_told_as_one_without() -> Result<()> {
 }
 
 #[tokio::test]
-async fn neither_a_vector_nor_an_alteration_nor_compaction_needs_reconciliation() -> Result<()> {
+async fn vectors_alterations_and_compaction_need_no_reconciliation() -> Result<()> {
     let scene = Scene::new().await?;
     let start = scene.append(&["1", "1"]).await?;
     scene.table.register_vector(1, 2, None).await?;

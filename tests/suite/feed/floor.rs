@@ -41,7 +41,7 @@ async fn expire(scene: &Scene, floor: i64) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_floor_that_passes_the_window_between_two_chunks_breaks_the_answer_off() -> Result<()> {
+async fn a_floor_that_passes_the_window_breaks_the_answer_off() -> Result<()> {
     let (scene, start, end) = long_window().await?;
     for chunks in 0..=4 {
         let opened = scene.open(&with_ends(start, end)).await??;

@@ -74,7 +74,7 @@ async fn settle(scene: &Scene) -> Result<()> {
 }
 
 #[tokio::test]
-async fn two_hundred_thousand_files_come_in_chunks_each_made_when_it_is_asked_for() -> Result<()> {
+async fn a_large_answer_comes_in_chunks_made_when_asked_for() -> Result<()> {
     let scene = Scene::new().await?;
     let (start, end, files) = many_files(&scene).await?;
     assert_eq!(files, 200_000);

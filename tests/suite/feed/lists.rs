@@ -53,7 +53,7 @@ async fn the_answer_as_bytes() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_window_begins_after_its_first_snapshot_and_ends_with_its_last() -> Result<()> {
+async fn a_window_excludes_its_first_snapshot_and_has_its_last() -> Result<()> {
     let scene = Scene::new().await?;
     let start = scene.catalog.head().await?;
     scene.append(&["1"]).await?;
@@ -85,7 +85,7 @@ async fn a_window_begins_after_its_first_snapshot_and_ends_with_its_last() -> Re
 }
 
 #[tokio::test]
-async fn compaction_is_in_no_list_and_what_it_merged_stays_in_the_first() -> Result<()> {
+async fn compaction_is_in_no_list_and_its_inputs_stay_in_the_first() -> Result<()> {
     let scene = Scene::new().await?;
     let start = scene.catalog.head().await?;
     scene.append(&["1", "1", "2"]).await?;

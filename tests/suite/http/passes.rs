@@ -70,7 +70,7 @@ async fn a_second_one_is_refused_while_one_runs() -> Result<()> {
 
 /// The schedule's pass and a pass that was asked for are never two at once.
 #[tokio::test]
-async fn one_is_refused_while_the_schedule_runs_and_the_schedule_waits_for_one() -> Result<()> {
+async fn one_is_refused_while_the_schedule_runs_and_awaited_by_it() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("health.json");
     let mut scene = Scene::with(&[

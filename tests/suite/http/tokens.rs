@@ -140,7 +140,7 @@ async fn the_tokens_name_is_in_the_log_and_the_policy() -> Result<()> {
 }
 
 #[tokio::test]
-async fn tokens_are_read_anew_on_a_hangup_and_stay_where_the_file_is_wrong() -> Result<()> {
+async fn a_hangup_reads_tokens_anew_and_a_wrong_file_changes_none() -> Result<()> {
     let (mut scene, _folder, file) = guarded().await?;
     let status = async |token: &str| -> Result<u16> {
         Ok(scene.client.token(token).get("/metrics").await?.status)

@@ -124,7 +124,7 @@ async fn fill(lake: &Lake) -> Result<(Catalog, Table)> {
 }
 
 #[tokio::test]
-async fn with_another_schema_than_the_recorded_one_nothing_is_carried_out() -> Result<()> {
+async fn with_another_schema_than_recorded_nothing_is_carried_out() -> Result<()> {
     let database = TestDatabase::in_schema("hog").await?;
     assert_eq!(database.ran(&["migrate"]).await?.code, 0);
     fill(&database.lake).await?;

@@ -151,7 +151,7 @@ async fn what_was_understood_is_said_in_words_beside_what_would_go() -> Result<(
 
 /// A policy that is set is set, whether or not it can be told what it drops.
 #[tokio::test]
-async fn where_it_cannot_be_told_what_goes_the_policy_is_set_all_the_same() -> Result<()> {
+async fn a_policy_is_set_even_if_what_goes_cannot_be_told() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     let raw = database.table(&catalog, "raw", &[Field::day("at")]).await?;

@@ -158,7 +158,7 @@ async fn a_property_that_no_pass_saw_gone_keeps_its_mode() -> Result<()> {
 
 /// Whoever pauses a policy while another one sets its `keep` finds it paused.
 #[tokio::test]
-async fn the_mode_is_kept_of_the_policy_that_is_there_when_it_is_written() -> Result<()> {
+async fn the_mode_kept_is_that_of_the_policy_there_at_the_write() -> Result<()> {
     let scene = Scene::new().await?;
     for way in [Way::Command, Way::Put] {
         way.say(&scene, "40d", Some("enforce")).await?;

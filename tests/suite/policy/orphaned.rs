@@ -57,8 +57,7 @@ fn nothing() -> (Vec<String>, Vec<String>, Vec<String>) {
 }
 
 #[tokio::test]
-async fn dropped_and_made_anew_is_told_once_in_the_log_and_shown_until_it_is_settled() -> Result<()>
-{
+async fn dropped_and_made_anew_is_logged_once_and_shown_until_settled() -> Result<()> {
     for settled_by in ["set", "observe", "property", "unset"] {
         let (database, table) = scene().await?;
         assert_eq!(told(&database).await?, nothing());

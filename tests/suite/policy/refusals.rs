@@ -31,7 +31,7 @@ fn set<'a>(table: &'a str, field: &'a str, keep: &'a str) -> [&'a str; 8] {
 }
 
 #[tokio::test]
-async fn a_field_that_is_no_time_field_is_refused_with_the_fields_there_are() -> Result<()> {
+async fn a_field_without_time_is_refused_with_the_fields_there_are() -> Result<()> {
     let database = TestDatabase::new().await?;
     a_table_of_every_kind(&database).await?;
     let partitioned = "the table is partitioned by bucket(16, team), day(at), identity(kind), \

@@ -87,7 +87,7 @@ async fn passes_tell_and_note_the_columns_present_name() -> Result<()> {
 }
 
 #[tokio::test]
-async fn doctor_and_verify_name_the_column_that_is_no_longer_partitioned_by() -> Result<()> {
+async fn doctor_and_verify_name_a_column_no_longer_partitioned_by() -> Result<()> {
     let database = TestDatabase::new().await?;
     let table = renamed(&database).await?;
     table.evolve_spec(&[Field::day("at")]).await?;

@@ -8,7 +8,7 @@ use super::Scene;
 
 /// `history.keep` counts from the day on which a drop was gone; before that nothing is forgotten.
 #[tokio::test]
-async fn a_drop_is_remembered_until_it_is_gone_and_then_as_long_as_history_is_kept() -> Result<()> {
+async fn a_drop_is_remembered_until_gone_and_then_for_history_keep() -> Result<()> {
     let mut scene = Scene::new().await?;
     let dropped = scene.drop(8, 1).await?;
     let retained = scene.drop(9, 1).await?;

@@ -82,7 +82,7 @@ async fn two_drops_go_each_in_its_own_time() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_others_queued_before_counts_and_what_they_queue_after_does_not() -> Result<()> {
+async fn what_others_queued_before_counts_and_after_does_not() -> Result<()> {
     let mut scene = Scene::new().await?;
     let other = scene.database.catalog("other").await?;
     scene.foreign(other.catalog_id, "another catalog's").await?;

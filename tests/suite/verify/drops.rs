@@ -32,7 +32,7 @@ async fn a_live_vector_on_a_dropped_file_is_found() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_file_that_is_live_again_is_found_by_its_drop_and_its_partition() -> Result<()> {
+async fn a_file_live_again_is_found_by_its_drop_and_its_partition() -> Result<()> {
     let (scene, drop) = Scene::swept().await?;
     let back = scene.files[4];
     let open = format!("UPDATE hog_data_file SET end_snapshot = NULL WHERE data_file_id = {back}");

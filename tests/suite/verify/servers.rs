@@ -60,7 +60,7 @@ async fn on_an_older_server_a_violation_is_one() -> Result<()> {
 
 /// A newer server has the index, unless somebody removed it: that is to be mended, and a failure.
 #[tokio::test]
-async fn an_index_that_somebody_removed_is_not_what_a_server_cannot_support() -> Result<()> {
+async fn an_index_that_somebody_removed_is_no_lack_of_the_server() -> Result<()> {
     let (scene, _) = Scene::swept().await?;
     scene.database.sql("DROP INDEX hog_data_file_ended").await?;
     let report = scene.report().await?;

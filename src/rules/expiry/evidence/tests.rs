@@ -174,7 +174,7 @@ fn statistics_prove_only_if_every_file_has_them() {
 }
 
 #[test]
-fn order_proves_from_the_mark_on_and_only_if_every_mark_is_passed() {
+fn order_proves_only_if_every_mark_is_passed() {
     let unknown = file(None);
     for (marks, expected) in [
         (&[(2, from_row(100))][..], expired()),
@@ -211,7 +211,7 @@ fn a_snapshot_proves_for_appends_alone() {
 }
 
 #[test]
-fn a_file_that_contradicts_its_value_disproves_the_marks_below_it() {
+fn a_file_that_contradicts_its_value_disproves_marks_below_it() {
     let rule = rule();
     let disproved = |doubt: &Doubt, file: &FileEvidence| {
         rule.disproved(at(END), doubt, file).into_iter().collect::<Vec<_>>()

@@ -57,31 +57,38 @@ fn doubt(book: &SpecBook, spec_id: i64, values: &[&str]) -> Doubt {
     }
 }
 
-/// The earlier specs, the spec of the file, the types of the other column, values that are doubtful
-/// and values that are not.
+#[derive(serde::Deserialize)]
+struct Row {
+    earlier: (String, String),
+    own: (String, String),
+    kind: String,
+    doubtful: Vec<String>,
+    certain: Vec<String>,
+}
+
+#[derive(serde::Deserialize)]
+struct Rows {
+    rows: Vec<Row>,
+}
+
 #[test]
 fn a_value_that_an_earlier_field_can_have_stored_is_doubtful() {
-    for (earlier, own, types, doubtful, certain) in [
-        (&[(OTHER, "identity")][..], &[(TS, "day")][..], "int", &["42"][..], &[][..]),
-        (&[(OTHER, "identity")], &[(TS, "day")], "int8", &["42"], &["128", "20713"]),
-        (&[(OTHER, "identity")], &[(TS, "day")], "string", &["42", "20713"], &[]),
-        (&[(OTHER, "identity")], &[(TS, "day")], "date", &[], &["42"]),
-        (&[(OTHER, "month")], &[(TS, "day")], "timestamp", &["682"], &[]),
-        (&[(OTHER, "identity")], &[(TS, "identity")], "date", &["1969-12-31"], &[]),
-        (&[(OTHER, "identity")], &[(TS, "identity")], "int", &[], &["1969-12-31"]),
-        (&[(OTHER, "bucket")], &[(TS, "day")], "string", &["0", "15"], &["16", "-1"]),
-        // A bucket of the policy's own column tells no time either.
-        (&[(TS, "bucket")], &[(TS, "day")], "int", &["0", "15"], &["16", "20713"]),
-        // Times of the policy's own column are read as such.
-        (&[(TS, "month")], &[(TS, "day")], "int", &[], &["600", "20713"]),
-        (&[(TS, "day")], &[(TS, "day")], "int", &[], &["42"]),
-    ] {
-        let book = book(&[(1, earlier), (2, own)], &[(OTHER, types), (TS, "date")]);
+    let Rows { rows } =
+        serde_json::from_str(include_str!("../../../../tests/doubt-table.json")).unwrap();
+    assert_eq!(rows.len(), 12);
+    let field = |(column, transform): &(String, String)| match column.as_str() {
+        "at" => (TS, transform.clone()),
+        _ => (OTHER, transform.clone()),
+    };
+    for Row { earlier, own, kind, doubtful, certain } in rows {
+        let [earlier, own] = [&earlier, &own].map(field);
+        let specs = [&earlier, &own].map(|(column, transform)| [(*column, transform.as_str())]);
+        let book = book(&[(1, &specs[0]), (2, &specs[1])], &[(OTHER, &kind), (TS, "date")]);
         for value in doubtful {
-            assert!(!doubt(&book, 2, &[value]).is_none(), "{earlier:?} {types} {value}");
+            assert!(!doubt(&book, 2, &[&value]).is_none(), "{earlier:?} {kind} {value}");
         }
         for value in certain {
-            assert!(doubt(&book, 2, &[value]).is_none(), "{earlier:?} {types} {value}");
+            assert!(doubt(&book, 2, &[&value]).is_none(), "{earlier:?} {kind} {value}");
         }
     }
 }

@@ -26,7 +26,7 @@ fn minutes(reason: WaitReason, pauses: Pauses, looks: usize) -> Vec<Option<u64>>
 }
 
 #[test]
-fn pauses_of_others_grow_from_one_pass_to_six_hours_or_a_full_pass() {
+fn other_pauses_grow_from_one_pass_to_6_hours_or_a_full_pass() {
     let reasons = [
         WaitReason::Busy,
         WaitReason::Oversize,
@@ -45,7 +45,7 @@ fn pauses_of_others_grow_from_one_pass_to_six_hours_or_a_full_pass() {
 }
 
 #[test]
-fn a_look_comes_no_later_than_when_the_tuple_goes_and_no_pause_is_longer_than_the_longest() {
+fn no_look_is_later_than_the_tuple_goes_or_the_longest_pause() {
     let noon = at("2026-11-30T12:00:00Z");
     let evidence = WaitReason::Evidence(KeptReason::NewerRowsThanPartition);
     let later = noon.plus(MINUTE);

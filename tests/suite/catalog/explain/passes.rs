@@ -157,7 +157,7 @@ async fn on_tables_that_nobody_has_analyzed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn on_tables_that_nobody_has_analyzed_with_plans_for_all_parameters() -> Result<()> {
+async fn on_tables_nobody_has_analyzed_with_plans_for_all_parameters() -> Result<()> {
     one_after_another(Statistics::None, Planned::Once).await
 }
 

@@ -21,7 +21,7 @@ async fn leases(scene: &Scene) -> Result<i64> {
 }
 
 #[tokio::test]
-async fn passes_and_drops_go_through_and_leave_nothing_in_the_sessions() -> Result<()> {
+async fn passes_and_drops_go_through_and_leave_sessions_clean() -> Result<()> {
     let Some((scene, pooler)) = behind(PoolMode::Session).await? else { return Ok(()) };
     for age in [9, 10] {
         let swept = ran(&pooler, &["sweep"]).await?;

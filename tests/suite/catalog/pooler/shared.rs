@@ -57,7 +57,7 @@ async fn a_session_that_is_refused_stays_as_others_know_it() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_daemon_tells_what_is_wrong_and_stays_up_for_who_corrects_it() -> Result<()> {
+async fn a_daemon_tells_what_is_wrong_and_stays_up() -> Result<()> {
     let Some((scene, pooler)) = behind(PoolMode::Transaction).await? else { return Ok(()) };
     let schedule = [("TAILRACE__SCHEDULE__EVERY", "1s"), ("TAILRACE__SCHEDULE__JITTER", "0s")];
     let mut run = start(&pooler.url(), &["run"], &schedule)?;

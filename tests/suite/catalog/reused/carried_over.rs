@@ -11,7 +11,7 @@ use crate::support::program::days_ago;
 /// Somebody vouched for the values of spec 2, of which nobody knew then that a writer might have another
 /// spec in its cache: the restore made one such. Marks are taken back for that; trust is not.
 #[tokio::test]
-async fn trust_is_not_carried_over_to_values_of_a_spec_that_a_restore_took_back() -> Result<()> {
+async fn trust_ends_with_a_spec_that_a_restore_took_back() -> Result<()> {
     for is_trusted in [false, true] {
         let database = TestDatabase::new().await?;
         let catalog = database.catalog("lake").await?;
@@ -45,8 +45,7 @@ async fn trust_is_not_carried_over_to_values_of_a_spec_that_a_restore_took_back(
 /// A thousand heads after the backup, the older ones are forgotten; a drop from long before is gone, and
 /// so it is in the restored catalog.
 #[tokio::test]
-async fn a_drop_from_before_the_backup_is_not_undone_by_a_restore_to_a_thousand_heads_ago()
--> Result<()> {
+async fn a_restore_to_a_thousand_heads_ago_undoes_no_older_drop() -> Result<()> {
     let scene = Scene::new().await?;
     scene.append([0, 3]).await?;
     let (body, first) = scene.request(3).await?;
@@ -88,7 +87,7 @@ async fn a_drop_from_before_the_backup_is_not_undone_by_a_restore_to_a_thousand_
 
 /// A restore to before a catalog was made; another one gets its id, and has a table of that name.
 #[tokio::test]
-async fn a_policy_of_another_catalog_is_not_missed_in_one_that_got_its_id() -> Result<()> {
+async fn a_policy_of_a_catalog_is_not_missed_in_one_that_got_its_id() -> Result<()> {
     let database = TestDatabase::new().await?;
     let other = database.catalog("other").await?;
     database.table(&other, "raw", &[Field::day("at")]).await?;
@@ -127,7 +126,7 @@ async fn a_policy_of_another_catalog_is_not_missed_in_one_that_got_its_id() -> R
 /// The history of a catalog that is gone for history.keep is forgotten, and its receipts are not. A receipt
 /// whose drop nobody remembers is of a snapshot, and that is above the head.
 #[tokio::test]
-async fn a_receipt_of_a_drop_that_was_forgotten_is_told_by_its_snapshot() -> Result<()> {
+async fn a_receipt_of_a_forgotten_drop_is_told_by_its_snapshot() -> Result<()> {
     let scene = Scene::new().await?;
     scene.append([3, 0]).await?;
     let (body, _) = scene.request(3).await?;

@@ -109,7 +109,7 @@ async fn a_policy_is_as_it_was_after_a_moment_without_columns() -> Result<()> {
 /// The catalog is restored table by table: the snapshots are back at the earlier time, and the columns are
 /// not there yet. The policy is on a column that the restored catalog has.
 #[tokio::test]
-async fn a_policy_is_not_paused_because_columns_are_away_when_a_restore_is_settled() -> Result<()> {
+async fn no_policy_is_paused_for_columns_away_while_a_restore_settles() -> Result<()> {
     let scene = Scene::new().await?;
     scene.append([0]).await?;
     scene.sweep().await?;
@@ -160,7 +160,7 @@ async fn not_gone(scene: &Scene, emptied: &str, stage: &str) -> Result<()> {
 
 /// Our copy is all that is left of a spec that the server has deleted; files of it go on ageing.
 #[tokio::test]
-async fn the_only_copy_of_a_spec_is_kept_though_hog_snapshot_is_empty_for_a_moment() -> Result<()> {
+async fn the_only_copy_of_a_spec_outlives_an_empty_hog_snapshot() -> Result<()> {
     for is_emptied in [false, true] {
         let scene = Scene::new().await?;
         scene.database.sql("UPDATE tailrace.policy SET mode = 'paused'").await?;

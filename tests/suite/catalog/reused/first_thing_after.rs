@@ -23,8 +23,7 @@ const SPECS: &str = "SELECT string_agg(spec_id || ' ' || (fields -> 0 ->> 'trans
 /// The policy was set on a column that the restore took back; another column has got its id before any
 /// pass looked.
 #[tokio::test]
-async fn a_policy_is_not_in_force_for_a_column_that_got_the_id_before_a_pass_looked() -> Result<()>
-{
+async fn no_policy_binds_a_column_that_got_the_id_before_any_pass() -> Result<()> {
     let scene = Scene::new().await?;
     scene.append([0]).await?;
     scene.sweep().await?;
@@ -50,7 +49,7 @@ async fn a_policy_is_not_in_force_for_a_column_that_got_the_id_before_a_pass_loo
 /// The same with a drop by request as the first thing after the restore: it agrees, and lies below the
 /// heads that do not; what was learned before the restore is older than it, and not older than the restore.
 #[tokio::test]
-async fn a_policy_is_paused_though_a_drop_by_request_came_first() -> Result<()> {
+async fn a_policy_is_paused_after_a_drop_by_request() -> Result<()> {
     let scene = Scene::new().await?;
     scene.append([0, 3]).await?;
     scene.sweep().await?;
@@ -100,7 +99,7 @@ async fn a_drop_that_stands_is_not_gone_before_a_pass_looked() -> Result<()> {
 
 /// The same after passes, where a drop by request was the first thing after the restore.
 #[tokio::test]
-async fn a_drop_that_stands_is_not_gone_though_a_drop_by_request_came_first() -> Result<()> {
+async fn a_drop_that_stands_is_not_gone_after_a_drop_by_request() -> Result<()> {
     let scene = Scene::new().await?;
     scene.append([0, 3, 4]).await?;
     let (_, first) = scene.request(3).await?;
@@ -132,7 +131,7 @@ async fn a_drop_that_stands_is_not_gone_though_a_drop_by_request_came_first() ->
 /// The copy of a spec that the restore took back keeps its id, and disputes the spec that gets it, for
 /// ever: what expires under it stays.
 #[tokio::test]
-async fn a_spec_is_not_disputed_though_a_drop_by_request_came_first() -> Result<()> {
+async fn a_spec_is_not_disputed_after_a_drop_by_request() -> Result<()> {
     let scene = Scene::new().await?;
     scene.append([0, 3]).await?;
     scene.sweep().await?;
@@ -157,7 +156,7 @@ async fn a_spec_is_not_disputed_though_a_drop_by_request_came_first() -> Result<
 /// comes a drop by request. The mark says from which row on every writer knows the spec; it is of the rows
 /// and the time of before.
 #[tokio::test]
-async fn a_mark_is_not_carried_over_though_a_drop_by_request_came_first() -> Result<()> {
+async fn a_mark_is_not_carried_over_after_a_drop_by_request() -> Result<()> {
     for comes_first in [false, true] {
         let database = TestDatabase::new().await?;
         let catalog = database.catalog("lake").await?;

@@ -13,7 +13,7 @@ use crate::support::program::{days_ago, proven_18000, settings};
 /// A drop by request has found the file of three days ago; while it waits for the commit lock the catalog
 /// is restored, and the file's id is given to a file of today.
 #[tokio::test]
-async fn a_drop_by_request_ends_no_file_that_got_the_id_of_one_it_found() -> Result<()> {
+async fn a_requested_drop_ends_no_file_that_got_the_id_of_one_found() -> Result<()> {
     for is_noted in [true, false] {
         let scene = Scene::new().await?;
         scene.append([0]).await?;
@@ -75,7 +75,7 @@ async fn a_pass_ends_no_file_that_got_the_id_of_one_it_found_late() -> Result<()
 /// that it noted. That table is refused. For the next one it notes the new head, which agrees, and so
 /// nothing tells any more that what it goes by was not settled: a policy on a column that is no more.
 #[tokio::test]
-async fn a_pass_at_work_goes_on_to_no_other_table_by_what_it_learned_before() -> Result<()> {
+async fn a_pass_at_work_takes_what_it_learned_to_no_other_table() -> Result<()> {
     let scene = Scene::new().await?;
     let one = scene.database.table(&scene.catalog, "a_one", &[Field::day("at")]).await?;
     scene.database.govern(&one, "at", "7d").await?;

@@ -11,7 +11,7 @@ mod upgrade;
 
 use anyhow::Result;
 
-use crate::catalog::restored::Scene;
+use crate::catalog::restore::Scene;
 
 impl Scene {
     /// Has all that passes and people noted so far be of a day earlier. Drops and snapshots keep their

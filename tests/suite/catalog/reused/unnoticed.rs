@@ -13,7 +13,7 @@ use crate::support::program::{days_ago, proven_18000};
 /// The column was added and the policy set between two passes, and the restore is to the time of the
 /// first of them: the column's id is another one's now.
 #[tokio::test]
-async fn a_policy_that_a_command_set_is_not_in_force_for_a_column_that_got_the_id() -> Result<()> {
+async fn a_policy_set_by_a_command_binds_no_column_that_got_the_id() -> Result<()> {
     let scene = Scene::new().await?;
     scene.append([0]).await?;
     scene.sweep().await?;
@@ -57,7 +57,7 @@ async fn a_spec_that_a_renewal_copied_disputes_no_other_one() -> Result<()> {
 /// Expiry and cleanup make no snapshot: a backup of the very head that is the newest may be of before them.
 /// The floor says so, for it never goes back by itself.
 #[tokio::test]
-async fn a_drop_is_not_gone_after_a_restore_to_the_same_head_from_before_the_purge() -> Result<()> {
+async fn a_restore_to_the_same_head_before_the_purge_loses_no_drop() -> Result<()> {
     let scene = Scene::new().await?;
     scene.append([0, 3]).await?;
     let (_, first) = scene.request(3).await?;
@@ -82,7 +82,7 @@ async fn a_drop_is_not_gone_after_a_restore_to_the_same_head_from_before_the_pur
 /// which the table is back and the column is not: no fact tells of it, for those above the first one's head
 /// were forgotten.
 #[tokio::test]
-async fn a_policy_that_comes_back_is_not_in_force_for_a_column_that_got_the_id() -> Result<()> {
+async fn a_policy_that_comes_back_binds_no_column_that_got_the_id() -> Result<()> {
     let scene = Scene::new().await?;
     scene.append([0]).await?;
     scene.sweep().await?;

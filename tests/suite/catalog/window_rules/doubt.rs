@@ -1,7 +1,8 @@
-//! Values that an earlier field can have stored, as the truth table of src/rules/expiry/spec_judge has
-//! them: no file can prove what they are here, so they are in no window.
+//! Values that an earlier field can have stored, by `tests/doubt-table.json`, which `src/rules/expiry/spec_judge`
+//! is held to as well: no file can prove what they are here, so they are in no window.
 
 use anyhow::{Context, Result};
+use serde::Deserialize;
 use tailrace::rules::expiry::domain::Domain;
 use tailrace::rules::expiry::{SpecBook, SpecField};
 use tailrace_kit::lake::{Column, Field, Table};
@@ -50,39 +51,39 @@ async fn answers(
     agree(database, table, &asked).await
 }
 
-/// The earlier field, the field of the file, the type of the other column, values that are doubtful
-/// and values that are not.
+#[derive(Deserialize)]
+struct Row {
+    earlier: (String, String),
+    own: (String, String),
+    kind: String,
+    doubtful: Vec<String>,
+    certain: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Rows {
+    rows: Vec<Row>,
+}
+
 #[tokio::test]
-async fn a_value_that_an_earlier_field_can_have_stored_is_in_no_window() -> Result<()> {
+async fn a_value_an_earlier_field_can_have_stored_is_in_no_window() -> Result<()> {
+    let Rows { rows } = serde_json::from_str(include_str!("../../../doubt-table.json"))?;
+    assert_eq!(rows.len(), 12);
     let database = TestDatabase::new().await?;
-    let tenant = || Field::identity("kind");
-    let day = || Field::day("at");
-    for (earlier, own, kind, doubtful, certain) in [
-        (tenant(), day(), "int", &["42"][..], &[][..]),
-        (tenant(), day(), "int8", &["42"], &["128", "20713"]),
-        (tenant(), day(), "string", &["42", "20713"], &[]),
-        (tenant(), day(), "date", &[], &["42"]),
-        (tenant(), day(), "time", &[], &["42"]),
-        (Field::month("kind"), day(), "timestamp", &["682"], &[]),
-        (tenant(), Field::identity("at"), "date", &["1969-12-31"], &[]),
-        (tenant(), Field::identity("at"), "int", &[], &["1969-12-31"]),
-        (Field::bucket("kind", 16), day(), "string", &["0", "15"], &["16", "-1"]),
-        // A bucket of the policy's own column tells no time either.
-        (Field::bucket("at", 16), day(), "int", &["0", "15"], &["16", "20713"]),
-        // Times of the policy's own column are read as such.
-        (Field::month("at"), day(), "int", &[], &["600", "20713"]),
-        (day(), day(), "int", &[], &["42"]),
-    ] {
-        let what = format!("{} then {} of {kind}", earlier.transform, own.transform);
-        let table = table(&database, kind, &[earlier], &[own]).await?;
-        let tuples = |texts: &[&str]| texts.iter().map(|text| values([text])).collect::<Vec<_>>();
+    let field = |(column, transform): &(String, String)| {
+        Field::new(column, transform, (transform == "bucket").then_some(16))
+    };
+    for Row { earlier, own, kind, doubtful, certain } in rows {
+        let what = format!("{earlier:?} then {own:?} of {kind}");
+        let table = table(&database, &kind, &[field(&earlier)], &[field(&own)]).await?;
+        let tuples = |texts: &[String]| texts.iter().map(|text| values([text])).collect::<Vec<_>>();
         assert_eq!(
-            answers(&database, &table, 2, &tuples(doubtful)).await.context(what.clone())?,
+            answers(&database, &table, 2, &tuples(&doubtful)).await.context(what.clone())?,
             Answers { yes: 0, doubtful: doubtful.len() },
             "{what}: {doubtful:?}"
         );
         assert_eq!(
-            answers(&database, &table, 2, &tuples(certain)).await.context(what.clone())?,
+            answers(&database, &table, 2, &tuples(&certain)).await.context(what.clone())?,
             Answers { yes: certain.len(), doubtful: 0 },
             "{what}: {certain:?}"
         );

@@ -87,7 +87,7 @@ async fn every_time_transform_that_the_place_ever_had_counts() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_text_that_may_be_an_older_specs_bucket_is_not_in_the_window() -> Result<()> {
+async fn a_text_that_may_be_an_older_bucket_is_in_no_window() -> Result<()> {
     let database = TestDatabase::new().await?;
     let old = [Field::bucket("kind", 16), Field::day("at")];
     let table = table(&database, "timestamp", &old).await?;

@@ -60,7 +60,7 @@ async fn it_is_told_to_the_microsecond() -> Result<()> {
 /// An instant between two microseconds begins with the later one: -400 is the day 1968-11-27, or the
 /// instant 400 nanoseconds before 1970.
 #[tokio::test]
-async fn what_begins_between_two_microseconds_begins_with_the_later_one() -> Result<()> {
+async fn a_beginning_between_two_microseconds_is_the_later_one() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     let columns = [Column::new("at", "timestamp_ns")];

@@ -126,7 +126,7 @@ async fn a_stored_policy_goes_by_itself() -> Result<()> {
 
 /// Servers before V11 have no properties. All of it is there, and goes on when they come.
 #[tokio::test]
-async fn a_server_without_properties_has_the_window_of_stored_policies() -> Result<()> {
+async fn without_properties_the_window_is_of_stored_policies() -> Result<()> {
     let database = TestDatabase::in_schema("public").await?;
     database.lake.downgrade(10).await?;
     let ran = database.ran(&["migrate"]).await?;

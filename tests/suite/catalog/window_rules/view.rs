@@ -15,7 +15,7 @@ const ROWS: &str = "SELECT t.name, w.spec_id, w.key_index, w.transform,
                      WHERE t.end_snapshot IS NULL ORDER BY 1, 2, 3";
 
 #[tokio::test]
-async fn the_view_has_one_row_for_each_time_field_of_each_spec_that_drops() -> Result<()> {
+async fn the_view_has_a_row_for_each_time_field_of_a_spec_that_drops() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     let columns = [Column::new("at", "timestamp"), Column::new("kind", "string")];

@@ -91,7 +91,7 @@ async fn after_a_truncate_nothing_is_left_to_drop() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_spec_that_evolves_in_between_changes_nothing_for_older_files() -> Result<()> {
+async fn a_spec_that_evolves_meanwhile_changes_nothing_for_old_files() -> Result<()> {
     let scene = Scene::new(&[0, 8, 9]).await?;
     let evolved = async {
         let spec = scene.table.evolve_spec(&[Field::month("at")]).await?;

@@ -62,7 +62,7 @@ async fn a_commit_that_never_arrived_is_made_again_once() -> Result<()> {
 /// The session that broke keeps the lease until the server notices. Its owner waits for that, for
 /// nobody else has taken it over.
 #[tokio::test]
-async fn a_lost_session_that_lingers_does_not_keep_its_own_pass_from_the_catalog() -> Result<()> {
+async fn a_lost_session_that_lingers_does_not_shut_out_its_own_pass() -> Result<()> {
     let scene = Scene::new(&[0, 8, 9]).await?;
     let head = scene.catalog.head().await?;
     let (proxy, mut through) = scene.database.through_proxy().await?;

@@ -98,7 +98,7 @@ async fn a_daemon_outlives_its_database_and_says_so_once_per_change() -> Result<
 
 /// The server crashes while a drop of the daemon's is under the commit lock.
 #[tokio::test]
-async fn a_crash_of_the_server_in_the_middle_of_a_drop_leaves_no_half_of_it() -> Result<()> {
+async fn a_crash_of_the_server_during_a_drop_leaves_no_half_of_it() -> Result<()> {
     let (mut server, table) = server().await?;
     let files = table.append(vec![file(0), file(8), file(9).pending()]).await?.file_ids;
     let vector = table.register_vector(files[1], 1, None).await?;

@@ -19,7 +19,7 @@ fn on_disk(files: &[FileRow]) -> Vec<bool> {
 }
 
 #[tokio::test]
-async fn the_dropped_objects_go_when_the_floor_has_passed_the_drop_and_no_others() -> Result<()> {
+async fn only_dropped_objects_go_once_the_floor_has_passed_the_drop() -> Result<()> {
     let database = TestDatabase::with_objects().await?;
     let retention = Some(Duration::from_secs(3600));
     let options = CatalogOptions { retention, ..CatalogOptions::default() };

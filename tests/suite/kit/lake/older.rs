@@ -238,7 +238,7 @@ async fn objects(database: &TestDatabase) -> Result<BTreeSet<String>> {
 }
 
 #[tokio::test]
-async fn each_version_differs_from_the_newest_by_what_the_contract_says() -> Result<()> {
+async fn each_version_differs_from_the_newest_as_the_contract_says() -> Result<()> {
     let newest = objects(&TestDatabase::in_schema("public").await?).await?;
     for version in 6..=NEWEST {
         let (mut gone, mut instead) = (BTreeSet::new(), BTreeSet::new());

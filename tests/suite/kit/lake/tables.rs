@@ -58,7 +58,7 @@ async fn files_keep_the_spec_that_they_were_written_under() -> Result<()> {
 }
 
 #[tokio::test]
-async fn versions_of_tables_and_columns_begin_where_the_last_one_ended() -> Result<()> {
+async fn versions_of_tables_and_columns_begin_where_the_last_ended() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("c").await?;
     let table = database.table(&catalog, "t", &[Field::day("at")]).await?;

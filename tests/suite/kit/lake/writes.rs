@@ -43,7 +43,7 @@ async fn an_append_takes_ids_rows_and_totals_from_the_counters() -> Result<()> {
 }
 
 #[tokio::test]
-async fn snapshot_ids_are_dense_and_in_commit_order_with_writers_side_by_side() -> Result<()> {
+async fn snapshot_ids_are_dense_and_in_order_with_many_writers() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("c").await?;
     let table = database.table(&catalog, "t", &[Field::day("at")]).await?;

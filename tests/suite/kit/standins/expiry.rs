@@ -77,7 +77,7 @@ async fn the_floor_is_the_least_of_its_bounds() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_catalog_without_retention_never_expires_and_a_young_one_not_yet() -> Result<()> {
+async fn only_a_catalog_with_retention_expires_and_not_while_young() -> Result<()> {
     for (retention, to) in [(None, 0), (Some(HOUR), 1)] {
         let database = TestDatabase::new().await?;
         let catalog = catalog_with(&database, retention).await?;
@@ -90,8 +90,7 @@ async fn a_catalog_without_retention_never_expires_and_a_young_one_not_yet() -> 
 }
 
 #[tokio::test]
-async fn ended_rows_outlive_the_floor_until_the_purge_and_their_objects_until_cleanup() -> Result<()>
-{
+async fn ended_rows_stay_until_the_purge_and_objects_until_cleanup() -> Result<()> {
     let database = TestDatabase::with_objects().await?;
     let catalog = catalog_with(&database, Some(HOUR)).await?;
     let table = database.table(&catalog, "t", &[Field::day("at")]).await?;

@@ -125,7 +125,7 @@ async fn at_every_statement(is_large: bool, usual: usize) -> Result<()> {
 }
 
 #[tokio::test]
-async fn files_that_land_between_any_two_statements_go_with_the_next_pass() -> Result<()> {
+async fn files_landing_between_any_statements_go_with_the_next_pass() -> Result<()> {
     at_every_statement(false, 3).await
 }
 

@@ -57,7 +57,7 @@ async fn a_backlog_goes_on_where_it_stopped() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_table_whose_texts_cannot_be_listed_is_read_over_several_passes() -> Result<()> {
+async fn a_table_of_too_many_texts_is_read_over_several_passes() -> Result<()> {
     for has_index in [true, false] {
         let mut scene = Scene::large(&[Field::day("at")]).await?;
         if !has_index {

@@ -115,7 +115,7 @@ async fn a_wake_goes_no_further_than_what_is_due() -> Result<()> {
 
 /// A table that is read anew, and beside it one of which a day falls due ten seconds after the pass began.
 #[tokio::test]
-async fn a_reading_gives_way_to_what_falls_due_meanwhile_and_goes_on_after_it() -> Result<()> {
+async fn a_reading_gives_way_to_what_falls_due_and_goes_on_after_it() -> Result<()> {
     let mut scene = Scene::new(&[Field::day("at")]).await?;
     scene.table.append(vec![scene.file(1); 60]).await?;
     let other = scene.database.table(&scene.catalog, "other", &[Field::day("at")]).await?;

@@ -172,7 +172,7 @@ async fn a_policy_that_observes_has_a_calendar_and_ends_nothing() -> Result<()> 
 }
 
 #[tokio::test]
-async fn what_nobody_can_date_is_counted_by_full_passes_and_told_with_its_age() -> Result<()> {
+async fn what_nobody_can_date_is_counted_by_full_passes_with_its_age() -> Result<()> {
     for is_large in [false, true] {
         let mut scene = match is_large {
             true => Scene::large(&[Field::day("at")]).await?,

@@ -19,7 +19,7 @@ fn a_minute() -> Settings {
 }
 
 #[tokio::test]
-async fn no_commit_starts_once_the_time_is_over_and_the_next_pass_goes_on() -> Result<()> {
+async fn once_time_is_over_no_commit_starts_and_the_next_pass_goes_on() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     let first = governed(&database, &catalog, "first", 8..13).await?;
@@ -49,7 +49,7 @@ async fn no_commit_starts_once_the_time_is_over_and_the_next_pass_goes_on() -> R
 }
 
 #[tokio::test]
-async fn a_table_whose_turn_never_came_is_partial_and_one_that_began_got_somewhere() -> Result<()> {
+async fn a_table_without_a_turn_is_partial_one_begun_got_somewhere() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     for name in ["first", "second", "third"] {

@@ -38,7 +38,7 @@ fn bounded(max_hold: u64) -> Settings {
 }
 
 #[tokio::test]
-async fn a_cancelled_commit_lets_the_others_go_first_and_comes_again_at_its_size() -> Result<()> {
+async fn a_cancelled_commit_comes_again_after_the_others_at_its_size() -> Result<()> {
     let (database, table, held) = with_a_held_file().await?;
     let timer = TestTimer::holding();
     let pacing = pacing(&timer);

@@ -52,7 +52,7 @@ async fn no_time_zone_of_the_process_changes_a_plan() -> Result<()> {
 }
 
 #[tokio::test]
-async fn no_setting_of_the_database_or_the_role_changes_a_plan_or_a_pass() -> Result<()> {
+async fn no_setting_of_database_or_role_changes_a_plan_or_a_pass() -> Result<()> {
     let database = TestDatabase::new().await?;
     a_lake_with_nights(&database).await?;
     let mut expected = Vec::new();

@@ -157,7 +157,7 @@ async fn a_policy_that_is_set_copies_the_specs_at_once() -> Result<()> {
 
 /// The field is looked at when it is set; afterwards the column is what counts.
 #[tokio::test]
-async fn a_later_spec_without_the_time_field_does_not_switch_retention_off() -> Result<()> {
+async fn a_later_spec_without_the_time_field_leaves_retention_on() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;

@@ -99,7 +99,7 @@ async fn the_index_finds_what_a_full_read_finds() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_pass_over_a_table_that_is_too_large_to_count_drops_the_same() -> Result<()> {
+async fn a_table_too_large_to_count_is_dropped_from_alike() -> Result<()> {
     let database = TestDatabase::new().await?;
     let table = a_large_table(&database).await?;
     let fast = Settings { lock_duty: 1.0, ..hurried() };

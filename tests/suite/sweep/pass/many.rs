@@ -72,7 +72,7 @@ async fn thousands_of_late_files_that_match_nothing_cost_no_hold() -> Result<()>
 }
 
 #[tokio::test]
-async fn a_large_tuple_with_one_held_row_is_busy_and_its_neighbour_goes() -> Result<()> {
+async fn a_large_tuple_with_a_held_row_is_busy_and_its_neighbour_goes() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;

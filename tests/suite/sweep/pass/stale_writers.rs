@@ -10,7 +10,7 @@ use crate::support::governed::{expired, kept, live_values, values};
 
 /// Month 680 is 2026-09; read as a day it is 1971-11-12.
 #[tokio::test]
-async fn a_months_text_under_a_day_spec_waits_until_both_readings_have_expired() -> Result<()> {
+async fn a_months_text_under_a_day_spec_waits_for_both_readings() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     let table = database.table(&catalog, "raw", &[Field::month("at")]).await?;

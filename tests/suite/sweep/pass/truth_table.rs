@@ -1,7 +1,8 @@
-//! When a value leaves, through real rows, and not a microsecond earlier. The same table as in
-//! `src/rules/expiry/tests.rs`, where it is held to the pure rules.
+//! When a value leaves, through real rows, and not a microsecond earlier: by `tests/expiry-table.json`, which
+//! `src/rules/expiry/tests.rs` holds the pure rules to.
 
 use anyhow::Result;
+use serde::Deserialize;
 use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{Column, Field, NewFile};
@@ -9,125 +10,37 @@ use tailrace_kit::lake::{Column, Field, NewFile};
 use crate::support::TestDatabase;
 use crate::support::governed::{expired, kept, live_values, values};
 
+#[derive(Deserialize)]
 struct Row {
-    transform: &'static str,
-    col_type: &'static str,
-    text: &'static str,
-    keep: &'static str,
-    leaves: &'static str,
-    display: &'static str,
+    transform: String,
+    #[serde(rename = "type")]
+    col_type: String,
+    text: String,
+    keep: String,
+    leaves: String,
+    shown: String,
 }
 
-const fn row(
-    transform: &'static str,
-    col_type: &'static str,
-    text: &'static str,
-    keep: &'static str,
-    leaves: &'static str,
-    display: &'static str,
-) -> Row {
-    Row { transform, col_type, text, keep, leaves, display }
+#[derive(Deserialize)]
+struct Rows {
+    rows: Vec<Row>,
 }
-
-const ROWS: [Row; 27] = [
-    row("year", "timestamp", "54", "7d", "2025-01-08T00:00:00Z", "2024"),
-    row("year", "timestamptz", "0", "1d", "1971-01-02T00:00:00Z", "1970"),
-    row("year", "date", "-1", "1d", "1970-01-02T00:00:00Z", "1969"),
-    row("year", "timestamp_s", "-70", "1d", "1901-01-02T00:00:00Z", "1900"),
-    row("month", "timestamp", "680", "7d", "2026-10-08T00:00:00Z", "2026-09"),
-    row("month", "date", "361", "1d", "2000-03-02T00:00:00Z", "2000-02"),
-    row("month", "timestamptz", "-1", "1d", "1970-01-02T00:00:00Z", "1969-12"),
-    row("month", "timestamp_ns", "-23", "1h", "1968-03-01T01:00:00Z", "1968-02"),
-    row("day", "timestamptz", "20713", "7d", "2026-09-25T00:00:00Z", "2026-09-17"),
-    row("day", "date", "19782", "1d", "2024-03-02T00:00:00Z", "2024-02-29"),
-    row("day", "timestamp", "0", "7d", "1970-01-09T00:00:00Z", "1970-01-01"),
-    row("day", "timestamp_ms", "-1", "36h", "1970-01-02T12:00:00Z", "1969-12-31"),
-    row("day", "timestamp_ns", "-365", "1d", "1969-01-03T00:00:00Z", "1969-01-01"),
-    row("hour", "timestamp", "497117", "1h", "2026-09-17T07:00:00Z", "2026-09-17T05"),
-    row("hour", "timestamptz", "0", "90m", "1970-01-01T02:30:00Z", "1970-01-01T00"),
-    row("hour", "date", "-1", "1h", "1970-01-01T01:00:00Z", "1969-12-31T23"),
-    row("hour", "timestamp_s", "-25", "1h 1s", "1969-12-31T01:00:01Z", "1969-12-30T23"),
-    row("identity", "date", "2024-02-29", "1d", "2024-03-02T00:00:00Z", "2024-02-29"),
-    row("identity", "date", "1969-12-31", "1d", "1970-01-02T00:00:00Z", "1969-12-31"),
-    row(
-        "identity",
-        "timestamp",
-        "2026-09-17T05:00:00",
-        "7d",
-        "2026-09-24T05:00:00Z",
-        "2026-09-17T05:00:00Z",
-    ),
-    row(
-        "identity",
-        "timestamp",
-        "2026-09-17T05:00:00.000001",
-        "7d",
-        "2026-09-24T05:00:00.000001Z",
-        "2026-09-17T05:00:00.000001Z",
-    ),
-    row(
-        "identity",
-        "timestamp_s",
-        "1969-12-31T23:59:59",
-        "1d",
-        "1970-01-01T23:59:59Z",
-        "1969-12-31T23:59:59Z",
-    ),
-    row(
-        "identity",
-        "timestamp_ms",
-        "2026-09-17T05:00:00.250000",
-        "1d",
-        "2026-09-18T05:00:00.25Z",
-        "2026-09-17T05:00:00.25Z",
-    ),
-    row(
-        "identity",
-        "timestamptz",
-        "2026-09-17T05:00:00+00:00",
-        "1d",
-        "2026-09-18T05:00:00Z",
-        "2026-09-17T05:00:00Z",
-    ),
-    row(
-        "identity",
-        "timestamptz",
-        "1969-12-31T23:59:59.999999+00:00",
-        "1d",
-        "1970-01-01T23:59:59.999999Z",
-        "1969-12-31T23:59:59.999999Z",
-    ),
-    row(
-        "identity",
-        "timestamp_ns",
-        "1789621200000000000",
-        "1d",
-        "2026-09-18T05:00:00Z",
-        "2026-09-17T05:00:00Z",
-    ),
-    row(
-        "identity",
-        "timestamp_ns",
-        "-1000",
-        "1d",
-        "1970-01-01T23:59:59.999999Z",
-        "1969-12-31T23:59:59.999999Z",
-    ),
-];
 
 #[tokio::test]
 async fn a_partition_leaves_when_its_last_instant_is_keep_old() -> Result<()> {
+    let Rows { rows } = serde_json::from_str(include_str!("../../../expiry-table.json"))?;
+    assert_eq!(rows.len(), 38);
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
-    for (number, row) in ROWS.iter().enumerate() {
-        let column = Column::new("at", row.col_type);
-        let field = Field::new("at", row.transform, None);
+    for (number, row) in rows.iter().enumerate() {
+        let column = Column::new("at", &row.col_type);
+        let field = Field::new("at", &row.transform, None);
         let name = format!("t{number:02}");
         let table = database.table_of(&catalog, &name, &[column], &[field]).await?;
-        table.append(vec![NewFile::of([row.text])]).await?;
-        database.govern(&table, "at", row.keep).await?;
+        table.append(vec![NewFile::of([row.text.as_str()])]).await?;
+        database.govern(&table, "at", &row.keep).await?;
     }
-    for (number, row) in ROWS.iter().enumerate() {
+    for (number, row) in rows.iter().enumerate() {
         let name = format!("t{number:02}");
         let leaves: UtcInstant = row.leaves.parse()?;
         let said = format!("{} of a {}: {}", row.transform, row.col_type, row.text);
@@ -140,8 +53,8 @@ async fn a_partition_leaves_when_its_last_instant_is_keep_old() -> Result<()> {
 
         for at in [leaves, leaves.plus_nanos(1_000)] {
             let plan = database.plan(&name, &at.to_string()).await?;
-            assert_eq!(expired(&plan), [(1, values([row.text]), 1)], "{said} at {at}");
-            assert_eq!(plan.expired[0].display, row.display, "{said}");
+            assert_eq!(expired(&plan), [(1, values([row.text.as_str()]), 1)], "{said} at {at}");
+            assert_eq!(plan.expired[0].display, row.shown, "{said}");
             assert_eq!(plan.expired[0].range_end, leaves.minus(plan.policy.keep.length()));
             assert_eq!(plan.cutoff, at.minus(plan.policy.keep.length()));
             assert_eq!(kept(&plan), [], "{said}");

@@ -176,7 +176,7 @@ async fn each_kind_is_counted_and_shown_by_up_to_five_samples() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_policy_that_dates_nothing_is_unhealthy_but_an_empty_table_is_not() -> Result<()> {
+async fn a_policy_that_dates_nothing_is_unhealthy_if_files_are_there() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     for (name, files) in [

@@ -100,7 +100,7 @@ async fn files_that_came_since_are_work_and_those_of_others_are_not() -> Result<
 }
 
 #[tokio::test]
-async fn a_table_that_is_defined_anew_is_work_and_its_neighbours_are_not() -> Result<()> {
+async fn a_table_defined_anew_is_work_and_its_neighbours_are_not() -> Result<()> {
     let scene = Scene::settled().await?;
     let versions = "SELECT string_agg(v.name || ' ' || (s.schema_version = c.schema_version), ','
                       ORDER BY v.name)

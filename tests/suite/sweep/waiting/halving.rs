@@ -118,8 +118,7 @@ async fn the_other_tenants_go_where_one_of_four_is_refused() -> Result<()> {
 /// Each commit at the old end has one refused tuple of two, and there are more than sixteen of them: the
 /// next pass begins with those that were not tried, and then halves.
 #[tokio::test]
-async fn more_than_sixteen_refused_commits_at_the_old_end_hold_up_none_of_the_newer() -> Result<()>
-{
+async fn over_16_refused_commits_at_the_old_end_hold_up_no_newer_one() -> Result<()> {
     let scene = Scene::days(50).await?;
     let poison: Vec<usize> = (0..34).step_by(2).collect();
     scene.refuse(&poison, "no").await?;

@@ -23,7 +23,7 @@ fn told(tries: u32, seen_at: &str, next_look: &str) -> (Value, Value, Value) {
 
 /// By passes of every ten minutes. What is left alone is told all the same.
 #[tokio::test]
-async fn they_grow_and_a_full_pass_or_one_that_was_asked_for_heeds_none() -> Result<()> {
+async fn they_grow_and_full_passes_or_those_asked_for_heed_none() -> Result<()> {
     let scene = Scene::days(1).await?;
     scene.table.append(vec![NewFile::of(["18010"]); 5]).await?;
     let mut skipping = settings();

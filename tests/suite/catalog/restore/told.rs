@@ -54,7 +54,7 @@ async fn no_stage_is_proof_of_what_is_live_again() -> Result<()> {
 /// The floor has passed its snapshot, so that nobody can tell whose it was: a head that was noted
 /// after it tells that the catalog was restored.
 #[tokio::test]
-async fn a_drop_below_the_floor_is_undone_where_nothing_proves_the_opposite() -> Result<()> {
+async fn a_drop_below_the_floor_is_undone_unless_disproved() -> Result<()> {
     let scene = Scene::new().await?;
     scene.append([0, 3]).await?;
     scene.sweep().await?;

@@ -14,7 +14,7 @@ use crate::support::program::settings;
 
 /// One machine is host and database, and its clock was set.
 #[tokio::test]
-async fn a_clock_that_jumped_further_than_boot_time_drops_nothing_until_it_is_back() -> Result<()> {
+async fn a_clock_ahead_of_boot_time_drops_nothing_until_it_is_back() -> Result<()> {
     let scene = Scene::new().await?;
     assert_eq!(scene.outcome(scene.agreed(0)).await?, Outcome::NothingToDo);
     assert_eq!(scene.epoch().await?, (0, Some(0)));

@@ -44,7 +44,7 @@ async fn nothing_is_claimed_or_released_by_such_a_clock() -> Result<()> {
 /// A receipt that a clock dated which was behind looks old when the clock is right: its key must still
 /// be answered, or the drop would be repeated.
 #[tokio::test]
-async fn what_a_refused_clock_dated_is_purged_by_when_the_clock_was_accepted() -> Result<()> {
+async fn what_a_refused_clock_dated_ages_from_the_acceptance() -> Result<()> {
     let scene = Scene::new().await?;
     let receipt = "INSERT INTO tailrace.drop_receipt (catalog_id, idempotency_key, fingerprint,
                           snapshot_id, schema_version, committed, files_ended,

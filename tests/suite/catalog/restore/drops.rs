@@ -51,7 +51,7 @@ async fn a_drop_of_a_pass_may_have_the_id_of_an_undone_one() -> Result<()> {
 
 /// Files were found, and the request waits for the commit lock: their ids may be those of other files.
 #[tokio::test]
-async fn a_request_that_waits_while_the_catalog_is_restored_is_a_conflict() -> Result<()> {
+async fn a_request_that_waits_during_a_restore_is_a_conflict() -> Result<()> {
     let scene = Scene::new().await?;
     let backup = scene.database.back_up("before").await?;
     let ids = scene.append([3, 3]).await?;
