@@ -63,7 +63,6 @@ pub async fn begin(connection: &mut Session) -> sqlx::Result<Transaction<'_>> {
          set local enable_seqscan = off; set local enable_bitmapscan = off; \
          set local enable_hashagg = off; set local enable_hashjoin = off; \
          set local enable_mergejoin = on; \
-         set local max_parallel_workers_per_gather = 0; \
          set local plan_cache_mode = force_custom_plan";
     connection.begin_with(AssertSqlSafe(begin)).await
 }
