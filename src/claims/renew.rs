@@ -45,11 +45,15 @@ impl Renewed {
 
 /// Claims the files in the drop window of every catalog, renews the leases of those claimed before,
 /// releases those that left it; and brings the window in SQL up to date. Copies partition specs and mirrors
-/// properties first.
+/// properties first (`learn`), whether or not anything is claimed.
 ///
-/// What there is to do is asked over all catalogs at once. Only catalogs and tables that have something
-/// to do are worked on, one by one, so that what fails in one stops no other: where nothing is, the number of
-/// statements is the same for any number of them.
+/// What there is to do is asked over all catalogs at once (`intake`), and decided without IO (`triage`). Only
+/// catalogs and tables that have something to do are worked on, one by one, so that what fails in one stops no
+/// other: where nothing is, the number of statements is the same for any number of them. What nobody governs any
+/// more is released in all catalogs by one statement.
+///
+/// Any number of daemons may do this side by side: they share the claimant of a catalog, take
+/// turns at writing, and each writes what is true by its own look.
 ///
 /// `now` decides, in place of the database's time where it is given; leases run by the database's
 /// clock in any case, as planners go by that. Takes no commit lock. Where the server knows no claims
