@@ -13,7 +13,7 @@ use crate::catalog::clock;
 use crate::catalog::compaction_claims::{
     claimed_tables, forget_gone_catalogs, has_claims, release_tables,
 };
-use crate::catalog::connect::{Database, close};
+use crate::catalog::connect::{Access, Database};
 use crate::catalog::deadline::within;
 use crate::catalog::errors::{in_words, is_away};
 use crate::catalog::server::{CLAIMS, server_tables};
@@ -67,13 +67,13 @@ pub async fn renew(
     now: Option<UtcInstant>,
 ) -> anyhow::Result<Renewed> {
     let began = Instant::now();
-    let mut connection = database.session().await?;
     let mut renewed = Renewed::default();
     // A network that falls silent ends this renewal, and not all that would follow: by then the
     // leases have lapsed anyway.
-    let done = within(LEASE, renew_all(&mut connection, settings, now, &mut renewed)).await;
-    close(connection).await;
-    done?;
+    let all = async |session: &mut Session| {
+        within(LEASE, renew_all(session, settings, now, &mut renewed)).await
+    };
+    database.in_session(Access::ReadWrite, all).await?;
     renewed.took = began.elapsed();
     tell(&renewed);
     Ok(renewed)

@@ -7,7 +7,7 @@ use super::drop::{can_ask, confirmed};
 use super::policy::session_user;
 use super::{DONE, FAILED, Output, USAGE, database, note, out};
 use crate::catalog::clock_memory::accept;
-use crate::catalog::connect::close;
+use crate::catalog::connect::Access;
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, catalogs};
 use crate::config::Config;
@@ -73,11 +73,12 @@ struct Answer<'a> {
 
 pub async fn run(config: &Config, command: &ClockCommand) -> anyhow::Result<u8> {
     let ClockCommand::Accept(args) = command;
-    let database = database(config)?;
-    let mut connection = database.session().await?;
-    let result = accept_or_ask(&mut connection, &Settings::from_config(config), args).await;
-    close(connection).await;
-    result
+    let settings = Settings::from_config(config);
+    database(config)?
+        .in_session(Access::ReadWrite, async |session| {
+            accept_or_ask(session, &settings, args).await
+        })
+        .await
 }
 
 async fn accept_or_ask(

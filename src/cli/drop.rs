@@ -18,7 +18,7 @@ use shown::Teller;
 
 use super::progress::spinner;
 use super::{DONE, FAILED, Output, TableName, USAGE, database, note, out, policy, table_name};
-use crate::catalog::connect::close;
+use crate::catalog::connect::Access;
 use crate::catalog::receipts::{self, RequestedTuple};
 use crate::catalog::session::Session;
 use crate::catalog::specs::TableShape;
@@ -83,11 +83,11 @@ pub async fn run(config: &Config, args: &DropArgs) -> anyhow::Result<u8> {
         );
         return Ok(USAGE);
     }
-    let database = database(config)?;
-    let mut connection = database.session().await?;
-    let result = drop_or_ask(&mut connection, config, args, asks).await;
-    close(connection).await;
-    result
+    database(config)?
+        .in_session(Access::ReadWrite, async |session| {
+            drop_or_ask(session, config, args, asks).await
+        })
+        .await
 }
 
 async fn drop_or_ask(

@@ -9,7 +9,7 @@ use super::plan::table_text;
 use super::text::{columns, counted};
 use super::{DONE, FAILED, Output, TableName, database, note, out, table_name};
 use crate::catalog::clock;
-use crate::catalog::connect::close;
+use crate::catalog::connect::Access;
 use crate::catalog::deadline::within;
 use crate::catalog::errors::in_words;
 use crate::catalog::session::Session;
@@ -106,21 +106,19 @@ struct TableArgs {
 }
 
 pub async fn run(config: &Config, command: &PolicyCommand) -> anyhow::Result<u8> {
-    let database = database(config)?;
-    let mut connection = match command {
-        PolicyCommand::Get(_) | PolicyCommand::List(_) => database.read_only_session().await?,
-        PolicyCommand::Set(_) | PolicyCommand::Unset(_) => database.session().await?,
+    let access = match command {
+        PolicyCommand::Get(_) | PolicyCommand::List(_) => Access::ReadOnly,
+        PolicyCommand::Set(_) | PolicyCommand::Unset(_) => Access::ReadWrite,
     };
     let settings = Settings::from_config(config);
     let shield = claims::Settings::from_config(config);
-    let result = match command {
-        PolicyCommand::Set(args) => set(&mut connection, args, &settings, &shield).await,
-        PolicyCommand::Get(args) => get(&mut connection, args).await,
-        PolicyCommand::List(args) => list(&mut connection, args).await,
-        PolicyCommand::Unset(args) => unset(&mut connection, args, &settings, &shield).await,
+    let work = async |session: &mut Session| match command {
+        PolicyCommand::Set(args) => set(session, args, &settings, &shield).await,
+        PolicyCommand::Get(args) => get(session, args).await,
+        PolicyCommand::List(args) => list(session, args).await,
+        PolicyCommand::Unset(args) => unset(session, args, &settings, &shield).await,
     };
-    close(connection).await;
-    result
+    database(config)?.in_session(access, work).await
 }
 
 async fn set(

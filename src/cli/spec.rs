@@ -6,7 +6,7 @@ use super::policy::session_user;
 use super::progress::spinner;
 use super::text::columns;
 use super::{DONE, FAILED, Output, TableName, USAGE, database, note, out, table_name};
-use crate::catalog::connect::close;
+use crate::catalog::connect::Access;
 use crate::catalog::errors::in_words;
 use crate::catalog::session::Session;
 use crate::catalog::tables::{LiveTable, find_table};
@@ -74,18 +74,16 @@ fn reason(text: &str) -> Result<String, String> {
 }
 
 pub async fn run(config: &Config, command: &SpecCommand) -> anyhow::Result<u8> {
-    let database = database(config)?;
-    let mut connection = match command {
-        SpecCommand::List(_) => database.read_only_session().await?,
-        SpecCommand::Trust(_) => database.session().await?,
+    let access = match command {
+        SpecCommand::List(_) => Access::ReadOnly,
+        SpecCommand::Trust(_) => Access::ReadWrite,
     };
     let settings = Settings::from_config(config);
-    let result = match command {
-        SpecCommand::List(args) => list(&mut connection, args, &settings).await,
-        SpecCommand::Trust(args) => trust_or_ask(&mut connection, args, &settings).await,
+    let work = async |session: &mut Session| match command {
+        SpecCommand::List(args) => list(session, args, &settings).await,
+        SpecCommand::Trust(args) => trust_or_ask(session, args, &settings).await,
     };
-    close(connection).await;
-    result
+    database(config)?.in_session(access, work).await
 }
 
 async fn find(connection: &mut Session, args: &TableArgs) -> anyhow::Result<LiveTable> {

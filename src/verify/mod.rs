@@ -23,7 +23,7 @@ mod waiting;
 use std::collections::BTreeMap;
 
 use crate::catalog::checks::{CatalogState, catalog_state};
-use crate::catalog::connect::{Database, close};
+use crate::catalog::connect::{Access, Database};
 use crate::catalog::restore::{Restored, restored};
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, LiveTable, TableIdentity, catalogs, live_tables};
@@ -99,10 +99,9 @@ pub async fn verify(
     settings: &Settings,
     scope: &Scope,
 ) -> anyhow::Result<Report> {
-    let mut connection = database.read_only_session().await?;
-    let report = verify_in(&mut connection, settings, scope).await;
-    close(connection).await;
-    report
+    database
+        .in_session(Access::ReadOnly, async |session| verify_in(session, settings, scope).await)
+        .await
 }
 
 /// As [`verify`], in a session that is there already. It must not be in a transaction.
