@@ -222,10 +222,6 @@ async fn list(connection: &mut Session, args: &ListArgs) -> anyhow::Result<u8> {
     if let (Some(name), false) = (&args.catalog, known) {
         bail!("there is no catalog {name:?}");
     }
-    if all.is_empty() && args.output == Output::Text {
-        out::line("No table has a policy: see `tailrace policy set --help`")?;
-        return Ok(DONE);
-    }
     show(&all, args.output, args.all)
 }
 
@@ -319,6 +315,9 @@ fn show(listed: &[ListedPolicy], output: Output, all: bool) -> anyhow::Result<u8
 
 /// The policies for people; `all` where some may be of tables that are gone.
 fn text(listed: &[ListedPolicy], all: bool) -> String {
+    if listed.is_empty() {
+        return "No table has a policy: see `tailrace policy set --help`\n".to_owned();
+    }
     let heading = [
         "CATALOG", "TABLE", "FIELD", "KEEP", "MODE", "SOURCE", "IN FORCE", "REVISION", "SINCE",
         "BY",
