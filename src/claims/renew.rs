@@ -14,10 +14,9 @@ use crate::catalog::compaction_claims::{
     claimed_tables, forget_gone_catalogs, has_claims, release_tables,
 };
 use crate::catalog::connect::{Access, Database};
-use crate::catalog::deadline::within;
 use crate::catalog::errors::{in_words, is_away};
 use crate::catalog::server::{CLAIMS, server_tables};
-use crate::catalog::session::Session;
+use crate::catalog::session::{Session, within};
 use crate::catalog::tables::live_tables_among;
 use crate::catalog::window_rules::{
     Enforced, keep_window_rules, note_window_setting, with_old_rules,
