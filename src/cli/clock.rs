@@ -3,9 +3,10 @@
 use anyhow::Context;
 use serde::Serialize;
 
+use super::arguments::{author, message};
 use super::drop::{can_ask, confirmed};
 use super::policy::session_user;
-use super::{DONE, FAILED, Output, USAGE, database, note, out};
+use super::{DONE, FAILED, Output, USAGE, database, out};
 use crate::catalog::clock_memory::accept;
 use crate::catalog::connect::Access;
 use crate::catalog::session::Session;
@@ -37,7 +38,7 @@ pub struct AcceptArgs {
     #[arg(long)]
     yes: bool,
     /// Who accepts it; the user of this session if not given.
-    #[arg(long, value_name = "NAME", value_parser = note::name)]
+    #[arg(long, value_name = "NAME", value_parser = author)]
     by: Option<String>,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = Output::Text)]
@@ -47,7 +48,7 @@ pub struct AcceptArgs {
 fn reason(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("say why the clock is right".to_owned()),
-        text => note::message(text),
+        text => message(text),
     }
 }
 

@@ -16,8 +16,9 @@ use known::Known;
 use partitions::Written;
 use shown::Teller;
 
-use super::progress::spinner;
-use super::{DONE, FAILED, Output, TableName, USAGE, database, note, out, policy, table_name};
+use super::arguments::{TableName, author, message, table_name};
+use super::text::spinner;
+use super::{DONE, FAILED, Output, USAGE, database, out, policy};
 use crate::catalog::connect::Access;
 use crate::catalog::receipts::{self, RequestedTuple};
 use crate::catalog::session::Session;
@@ -65,10 +66,10 @@ pub struct DropArgs {
     #[arg(long)]
     literal: bool,
     /// The snapshot's author; the user of this session if not given.
-    #[arg(long, value_name = "NAME", value_parser = note::name)]
+    #[arg(long, value_name = "NAME", value_parser = author)]
     author: Option<String>,
     /// The snapshot's message.
-    #[arg(long, value_name = "TEXT", value_parser = note::message)]
+    #[arg(long, value_name = "TEXT", value_parser = message)]
     message: Option<String>,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = Output::Text)]

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use anyhow::bail;
 
+use super::arguments::{TableName, author, table_name};
 use super::plan::table_text;
 use super::text::{columns, counted};
-use super::{DONE, FAILED, Output, TableName, database, note, out, table_name};
+use super::{DONE, FAILED, Output, database, out};
 use crate::catalog::clock;
 use crate::catalog::connect::Access;
 use crate::catalog::errors::in_words;
@@ -59,7 +60,7 @@ pub struct SetArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     fence: Option<bool>,
     /// Who sets it; the user of this session if not given.
-    #[arg(long, value_name = "NAME", value_parser = note::name)]
+    #[arg(long, value_name = "NAME", value_parser = author)]
     by: Option<String>,
 }
 
@@ -363,7 +364,7 @@ pub fn session_user() -> String {
     ["SUDO_USER", "USER", "LOGNAME"]
         .iter()
         .find_map(|name| {
-            std::env::var(name).ok().filter(|user| !user.is_empty() && note::name(user).is_ok())
+            std::env::var(name).ok().filter(|user| !user.is_empty() && author(user).is_ok())
         })
         .unwrap_or_else(|| match std::fs::metadata("/proc/self") {
             Ok(process) => format!("uid {}", process.uid()),

@@ -1,11 +1,11 @@
 //! `tailrace spec list | trust`
 
+use super::arguments::{TableName, author, message, table_name};
 use super::drop::{can_ask, confirmed};
 use super::plan::expired_text;
 use super::policy::session_user;
-use super::progress::spinner;
-use super::text::columns;
-use super::{DONE, FAILED, Output, TableName, USAGE, database, note, out, table_name};
+use super::text::{columns, spinner};
+use super::{DONE, FAILED, Output, USAGE, database, out};
 use crate::catalog::connect::Access;
 use crate::catalog::errors::in_words;
 use crate::catalog::session::Session;
@@ -52,7 +52,7 @@ pub struct TrustArgs {
     #[arg(long)]
     yes: bool,
     /// Who vouches for it; the user of this session if not given.
-    #[arg(long, value_name = "NAME", value_parser = note::name)]
+    #[arg(long, value_name = "NAME", value_parser = author)]
     by: Option<String>,
 }
 
@@ -69,7 +69,7 @@ struct TableArgs {
 fn reason(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("say why the values are right".to_owned()),
-        text => note::message(text),
+        text => message(text),
     }
 }
 

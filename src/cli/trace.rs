@@ -2,8 +2,9 @@
 
 use anyhow::ensure;
 
+use super::arguments::{TableName, table_name};
 use super::text::{bytes, columns, count, counted};
-use super::{DONE, Output, TableName, database, out, table_name};
+use super::{DONE, Output, database, out};
 use crate::catalog::connect::Access;
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, catalogs};

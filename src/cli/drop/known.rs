@@ -3,7 +3,7 @@
 use crate::catalog::session::Session;
 use crate::catalog::specs::{TableShape, spec_book, table_shape};
 use crate::catalog::tables::{TableIdentity, find_table};
-use crate::cli::TableName;
+use crate::cli::arguments::TableName;
 use crate::rules::expiry::{SpecBook, SpecField};
 use crate::rules::transform::TimeRange;
 
