@@ -13,7 +13,7 @@ use super::session::Session;
 /// What the statement wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// The new snapshot.
+    /// The snapshot that it made.
     pub snapshot_id: i64,
     /// The catalog's schema version in it.
     pub schema_version: i64,

@@ -23,7 +23,6 @@ pub const DROPS: i64 = 1_000;
 /// A catalog of whose drops some are not gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenCatalog {
-    /// Its key.
     pub catalog_id: i64,
     /// `earliest_snapshot_id`: rows that ended at or below it are no reader's any more.
     pub floor: i64,
@@ -105,13 +104,10 @@ fn ids(catalogs: &[OpenCatalog]) -> Vec<i64> {
 /// A drop that the floor has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passed {
-    /// Which.
     pub drop_id: Uuid,
-    /// Its catalog.
     pub catalog_id: i64,
-    /// Its snapshot.
+    /// The one that it made, at which its files ended.
     pub snapshot_id: i64,
-    /// Its table.
     pub table_id: i64,
 }
 

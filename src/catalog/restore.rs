@@ -26,7 +26,6 @@ pub const FACTS: i64 = 1_000;
 /// The newest fact that agrees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Agreed {
-    /// The snapshot.
     pub snapshot_id: i64,
     /// When it was first noted as the head: what was learned before that was learned of the catalog up
     /// to this snapshot.
@@ -75,7 +74,6 @@ pub struct Outset {
 /// The newest snapshot of a catalog, and when it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// The snapshot.
     pub snapshot_id: i64,
     /// `hog_snapshot.snapshot_time`, as the database has it.
     pub snapshot_time: DateTime<Utc>,

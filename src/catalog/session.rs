@@ -51,7 +51,6 @@ struct State {
     limit: Duration,
     /// A wait goes on, or one was given up.
     is_waiting: bool,
-    /// A transaction is open.
     is_in_transaction: bool,
     /// A transaction was begun and dropped without an end.
     is_left_open: bool,

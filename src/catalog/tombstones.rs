@@ -18,11 +18,9 @@ use super::session::Session;
 /// A policy row whose table is gone, or was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedPolicy {
-    /// The catalog's key.
     pub catalog_id: i64,
     /// The table's key; another incarnation may have it by now.
     pub table_id: i64,
-    /// The incarnation.
     pub table_uuid: Uuid,
     /// The catalog's name when the table was last seen. The names are missing only where no pass of this
     /// version has seen the table.
@@ -33,7 +31,7 @@ pub struct NamedPolicy {
     pub table: Option<String>,
     /// `stored` or `property`.
     pub source: String,
-    /// The field as written.
+    /// As written.
     pub field: String,
     /// How long a partition stayed, as written.
     pub keep: String,

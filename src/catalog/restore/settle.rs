@@ -57,7 +57,6 @@ pub struct Settled {
 pub struct Untrusted {
     /// NAMESPACE.TABLE.
     pub table: Option<String>,
-    /// The spec.
     pub spec_id: i64,
 }
 
@@ -68,7 +67,7 @@ pub struct PausedPolicy {
     pub namespace: Option<String>,
     /// The same.
     pub table: Option<String>,
-    /// The field as written.
+    /// As written.
     pub field: String,
     /// How long a partition stayed, as written.
     pub keep: String,
