@@ -21,11 +21,10 @@ use crate::sweep::triage::Facts;
 /// A catalog by whose clock leases may be written, and what there is to do in it.
 #[derive(Debug)]
 pub struct CatalogIntake {
-    /// Which.
     pub catalog: Catalog,
     /// Its `schema_version`, read before anything else of it is.
     pub schema_version: i64,
-    /// It has what it must have.
+    /// It has what it must have ([`crate::catalog::restore::is_whole`]).
     pub is_whole: bool,
     /// It may have specs of which there is no copy.
     pub copies_specs: bool,
@@ -38,7 +37,7 @@ pub struct CatalogIntake {
 /// What a renewal begins with.
 #[derive(Debug)]
 pub struct Intake {
-    /// The catalogs, by name.
+    /// By name.
     pub catalogs: Vec<CatalogIntake>,
     /// Why nothing is done in the others.
     pub refused: Vec<Failed>,

@@ -62,7 +62,7 @@ struct Answer<'a> {
     host_time: UtcInstant,
     /// Since when passes are refused.
     refused_since: Option<UtcInstant>,
-    /// Why.
+    /// Why passes refuse the clock; `None` where they do not.
     refusal: Option<String>,
     /// The newest snapshot's time that the clock is behind.
     newest_snapshot_time: Option<UtcInstant>,

@@ -164,7 +164,6 @@ async fn drop_or_ask(
 struct Asked {
     /// The partitions, by their stored texts.
     written: Vec<Written>,
-    /// The table.
     known: Option<Known>,
     /// Whether an instant stands for texts that were looked up.
     has_instants: bool,

@@ -14,7 +14,6 @@ use crate::policy::{Policy, Source};
 pub struct PolicyGuard {
     /// Stored, or a property.
     pub source: Source,
-    /// The planned revision.
     pub revision: i64,
     /// The property's text, which must still be the same.
     pub property_text: Option<String>,
@@ -107,15 +106,9 @@ pub enum Refusal {
     /// The policy was changed, paused or unset since planning, or is being written right now.
     PolicyChanged,
     /// The request's `read_snapshot` is above the head.
-    AheadOfHead {
-        /// The head.
-        head: i64,
-    },
+    AheadOfHead { head: i64 },
     /// The request's `read_snapshot` is below the floor.
-    BelowFloor {
-        /// The floor.
-        floor: i64,
-    },
+    BelowFloor { floor: i64 },
     /// The table was altered or dropped after the request's `read_snapshot`.
     DdlSince,
     /// Files came to the named partitions after the request's `read_snapshot`.

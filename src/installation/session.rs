@@ -182,7 +182,6 @@ fn unanswered(error: anyhow::Error) -> anyhow::Error {
 /// What is installed in a database.
 #[derive(Debug, Default)]
 struct Installed {
-    /// The server's tables.
     server: ServerTables,
     /// The checksums of the migrations, by version.
     applied: BTreeMap<i64, Vec<u8>>,

@@ -39,7 +39,7 @@ pub struct Boot {
 /// What this host's clocks said just before, or just after, the database answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostReading {
-    /// The time.
+    /// By the clock that is set.
     pub time: UtcInstant,
     /// CLOCK_BOOTTIME in milliseconds.
     pub boot_millis: Option<i64>,
@@ -104,7 +104,6 @@ pub struct Accepted {
     pub now: UtcInstant,
     /// The host's.
     pub host: Option<UtcInstant>,
-    /// CLOCK_BOOTTIME.
     pub boot: Option<Boot>,
 }
 

@@ -10,7 +10,6 @@ use crate::rules::transform::TimeRange;
 /// A live table with its columns and specs.
 #[derive(Debug)]
 pub struct Known {
-    /// Which.
     pub identity: TableIdentity,
     /// Its live columns and spec.
     pub shape: TableShape,
