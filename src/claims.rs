@@ -5,28 +5,8 @@
 //! tables with a policy that enforces; the soonest first, where they are too many. By the same
 //! judge as a pass, told a `now` that is the lead later. [`renew()`] claims and renews for all
 //! catalogs, on a timer of its own beside the passes; [`policy_changed`] releases at once what a
-//! changed policy no longer covers. [`rows`] decides what to write, without IO.
-//!
-//! A claim is a lease and never an authorisation: a compaction that was planned before it may
-//! still win or lose by the commit lock alone, and a pass drops claimed files like any others; the
-//! ids are dead then, and go with the next renewal.
-//!
-//! What a renewal claims and for how long is a matter of the database's clock: where that is refused
-//! as it is for passes ([`clock_guard`](crate::rules::clock_guard)), it writes nothing, and leases lapse.
-//!
-//! A renewal runs over all catalogs at once: `intake` asks, in a number of statements that does not grow with
-//! what is there, what a pass asks, and `triage` decides, without IO. Its files are those of the rows of the
-//! [calendar](crate::sweep::calendar) whose end plus keep is within the lead, and those that came since the
-//! watermark; what waits beyond the lead is left out. So it works on the tables with such rows or files, on
-//! those of which the calendar does not tell, and on those with claims of ours. It reads the calendar and
-//! writes none of it. What nobody governs any more is released in all catalogs by one statement.
-//!
-//! Each renewal copies the partition specs of catalogs whose definitions moved too, whether or not anything is
-//! claimed: passes may be further apart than the server keeps a spec that ended. And it mirrors the properties
-//! that say something new, and keeps the rules of the window in SQL where they are old (`learn`).
-//!
-//! Any number of daemons may do this side by side: they share the claimant of a catalog, take
-//! turns at writing, and each writes what is true by its own look.
+//! changed policy no longer covers. A claim is a lease and never an authorisation: a pass drops
+//! claimed files like any others.
 
 mod find;
 mod intake;
@@ -53,6 +33,9 @@ use crate::rules::reach::Reach;
 
 /// How long a claim holds unless it is renewed: several renewals may fail before a planner sees
 /// the files again, and a tailrace that is gone is in nobody's way for longer.
+///
+/// A compaction that was planned before a claim may still win or lose by the commit lock alone. The ids of
+/// files that a pass has dropped are dead, and go with the next renewal.
 pub const LEASE: Duration = Duration::from_secs(30 * 60);
 
 /// What the shield is told: the part of the configuration that it goes by.

@@ -71,7 +71,7 @@ pub struct Config {
     pub shutdown: Shutdown,
     /// What `tailrace health` looks at.
     pub health: Health,
-    /// Log lines.
+    /// The form and the level of log lines.
     pub log: Log,
     #[serde(skip)]
     origins: BTreeMap<String, String>,

@@ -73,7 +73,7 @@ pub struct Finding {
     /// The table that it is about, as NAMESPACE.TABLE.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
-    /// What was found.
+    /// What was found, in words.
     pub what: String,
     /// Why it matters; empty where all is well.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -21,7 +21,7 @@ pub fn own_uid() -> u32 {
 /// Whether a link at the end of a path is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
-    /// To what it leads to.
+    /// A link is followed to what it leads to.
     Followed,
     /// A link is an error.
     Refused,

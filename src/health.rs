@@ -167,7 +167,6 @@ pub enum Unhealthy {
          for it and for this command?"
     )]
     Unreadable {
-        /// The heartbeat file.
         file: String,
         /// What the system said.
         source: io::Error,
@@ -175,7 +174,6 @@ pub enum Unhealthy {
     /// The file holds something else.
     #[error("{file} is not a heartbeat: {why}")]
     NotAHeartbeat {
-        /// The heartbeat file.
         file: String,
         /// What is wrong with it.
         why: String,
@@ -190,7 +188,7 @@ pub enum Unhealthy {
         pid: u32,
         /// How far its time is from now, in whole seconds, in words.
         distance: String,
-        /// How far it may be.
+        /// `health.max_age`, in words.
         allowed: String,
     },
 }

@@ -1,22 +1,9 @@
 //! What happened to a table's files between two snapshots.
 //!
-//! A section of the changes is walked by (snapshot, id) in three steps, so that each statement
-//! reads little and sorts less, whatever the window holds:
-//! 1. [`outline`]: the next snapshots of the section, and how many rows each has. In the order of
-//!    an index, so it ends at its limit: hog_data_file_changefeed and hog_delete_file_changefeed
-//!    (catalog_id, table_id, begin_snapshot); for ended files hog_snapshot_change_conflict
-//!    (catalog_id, object_id, kind, snapshot_id), then hog_data_file_ended (catalog_id,
-//!    end_snapshot) for these snapshots alone. That index has no table_id, but a snapshot ends
-//!    files of the few tables that it changed, so hardly a row is read in vain; a range of
-//!    snapshots would read what compaction ended in the whole catalog.
-//! 2. [`keys`]: the ids of a few of these snapshots, in order, by the same indexes. No index has
-//!    the id behind the snapshot, so these ids are sorted: the caller asks for as many snapshots
-//!    as make up one block, which reads a row once. Only a snapshot that is larger than a block
-//!    is read again for each of its blocks.
-//! 3. [`data_files`] and [`delete_files`]: the rows of a few of the ids, by primary key.
-//!
-//! Before V19 there is no hog_data_file_ended: the ended files of a block's snapshots are then
-//! found by one read of the table's own files.
+//! A section of the changes is walked by (snapshot, id) in three steps, so that each statement reads little and
+//! sorts less, whatever the window holds: [`outline`] tells the next snapshots and how many rows each has, [`keys`]
+//! the ids of a few of these snapshots, [`data_files`] and [`delete_files`] the rows of a few of the ids, by primary
+//! key.
 
 mod rows;
 
@@ -53,11 +40,11 @@ pub struct Edges {
 /// Begins a transaction that reads one state of the catalog: what [`edges`] says holds for all
 /// that is read in it. Takes no lock.
 ///
-/// The settings are those of the plans that the module describes: a sequential or bitmap scan, a
+/// The settings are those of the plans of [`outline`] and [`keys`]: a sequential or bitmap scan, a
 /// hash of all groups and a hash join all read a whole window before they give its first row; two
-/// lists of snapshots in order are best merged. The
-/// parameters are looked at each time, for a window of three snapshots and one of a million make
-/// no common plan. Workers of the server are left to others.
+/// lists of snapshots in order are best merged. The parameters are looked at each time, for a window
+/// of three snapshots and one of a million make no common plan. Workers of the server are left to
+/// others.
 pub async fn begin(connection: &mut Session) -> sqlx::Result<Transaction<'_>> {
     let begin = "begin isolation level repeatable read read only; \
          set local enable_seqscan = off; set local enable_bitmapscan = off; \
@@ -122,6 +109,15 @@ pub async fn first_fence(
 /// The next snapshots after `after`, up to `to`, that may have rows of the section, in order, at
 /// most `limit`, each with the number of its rows. That can be 0: such a snapshot is listed for
 /// the caller to go on after it.
+///
+/// In the order of an index, so it ends at its limit: hog_data_file_changefeed and
+/// hog_delete_file_changefeed (catalog_id, table_id, begin_snapshot); for ended files
+/// hog_snapshot_change_conflict (catalog_id, object_id, kind, snapshot_id), then hog_data_file_ended
+/// (catalog_id, end_snapshot) for these snapshots alone. That index has no table_id, but a snapshot
+/// ends files of the few tables that it changed, so hardly a row is read in vain; a range of
+/// snapshots would read what compaction ended in the whole catalog. Before V19 there is no
+/// hog_data_file_ended: the ended files of the snapshots are then found by one read of the table's
+/// own files.
 pub async fn outline(
     connection: &mut Session,
     section: Section,
@@ -194,6 +190,10 @@ pub async fn outline(
 
 /// The keys of the section's rows in these snapshots that come after `after`, in order, at most
 /// `limit`. The snapshots must be from an [`outline`], those without rows left out.
+///
+/// By the indexes of [`outline`]. None has the id behind the snapshot, so these ids are sorted: the
+/// caller asks for as many snapshots as make up one block, which reads a row once. Only a snapshot
+/// that is larger than a block is read again for each of its blocks.
 ///
 /// `offset 0` keeps the order out of the choice of an index scan: for its sake a whole range of
 /// the index would be read, and filtered, of which these snapshots are a small part.

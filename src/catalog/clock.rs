@@ -101,6 +101,5 @@ pub struct Behind {
     pub now: UtcInstant,
     /// The newest `snapshot_time`.
     pub newest_snapshot: UtcInstant,
-    /// The distance.
     pub by: Duration,
 }

@@ -25,9 +25,9 @@ pub struct Epoch {
 /// A person's acceptance of the clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ByHand {
-    /// Who.
+    /// The name that was given, or the user of the session.
     pub by: String,
-    /// Why.
+    /// As it was given.
     pub reason: String,
     /// The database's time of it.
     pub at: UtcInstant,
@@ -38,7 +38,6 @@ pub struct ByHand {
 pub struct Remembered {
     /// What passes are decided by.
     pub memory: Memory,
-    /// The present epoch.
     pub epoch: Epoch,
     /// Why the last pass was refused; `None` where it was not.
     pub refusal: Option<String>,

@@ -15,7 +15,7 @@ use super::tuples::{TupleOfSpec, wanted};
 pub struct UnderLock {
     /// The newest snapshot.
     pub head: i64,
-    /// The catalog's schema version.
+    /// `hog_catalog.schema_version`.
     pub schema_version: i64,
     /// The oldest snapshot that can be read.
     pub floor: i64,
@@ -47,9 +47,7 @@ pub struct UnderLock {
 /// Which table, in whose name, and what of it is looked at.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// The catalog.
     pub catalog_id: i64,
-    /// The table.
     pub table_id: i64,
     /// The head before the files were looked for.
     pub head: Option<Head>,
@@ -59,7 +57,7 @@ pub struct Question<'a> {
     /// policies waits until our transaction ends, and one that is writing at this moment fails us with
     /// SQLSTATE 55P03.
     pub for_policy: bool,
-    /// The key of a request.
+    /// The key of a request; `None` without one, and for a policy.
     pub idempotency_key: Option<Uuid>,
     /// What the caller of a request has seen.
     pub read_snapshot: Option<i64>,

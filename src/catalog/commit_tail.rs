@@ -13,7 +13,7 @@ use super::tuples::wanted;
 /// What the statement wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// The new snapshot.
+    /// The snapshot that it made.
     pub snapshot_id: i64,
     /// The catalog's schema version in it.
     pub schema_version: i64,
@@ -39,21 +39,8 @@ pub struct Written {
 /// same counter, a planned file has the planned vector or one with an id from it on, and
 /// no file is asked for its vector under the lock but a late one.
 ///
-/// The planned files are not read before they are written. That the snapshot is made only if
-/// something ends is decided by a look that stops at the first live candidate; the update repeats
-/// the condition for each. Both see the same: they are parts of one statement and so of one state,
-/// `end_snapshot` is written under the commit lock alone, and of a row that the hydrator has changed
-/// since, the newest version is looked at, whose `end_snapshot` is the same. The answer is one short
-/// row: a client that stops reading cannot hold the lock by it. What each tuple gave is counted from
-/// the rows as they were ended, and is in our history, to be read after COMMIT.
-///
-/// Each file and vector is found by its own key, whatever the planner believes of the tables. With
-/// no or old statistics it would rather read all live files of the table and compare each with each
-/// candidate, which at 10,000 of both takes a minute under the lock. So what a row is compared with
-/// comes from the list, as no constant: no condition but the key leads to a row, and none makes the
-/// planner expect few of them. For the same reason no two lists are joined: the tuple of a late file
-/// is looked up in one object of all the wanted ones, the file of a new vector in the ordered list
-/// of the planned ones, by halving.
+/// The answer is one short row: a client that stops reading cannot hold the lock by it. What each tuple
+/// gave is counted from the rows as they were ended, and is in our history, to be read after COMMIT.
 pub async fn write_drop(
     connection: &mut Session,
     write: &DropWrite<'_>,
@@ -79,6 +66,23 @@ async fn run_or_prepare(
     let vector_ids: Vec<i64> = write.vectors.iter().map(|vector| vector.delete_file_id).collect();
     let vector_files: Vec<i64> = write.vectors.iter().map(|vector| vector.data_file_id).collect();
     let vector_tuples: Vec<i32> = write.vectors.iter().map(|vector| vector.tuple_no).collect();
+    // The planned files are not read before they are written. That the snapshot is made only if something
+    // ends is decided by a look that stops at the first live candidate (`bumped`); the update (`ended`) repeats
+    // the condition for each. Both see the same: they are parts of one statement and so of one state,
+    // `end_snapshot` is written under the commit lock alone, and of a row that the hydrator has changed
+    // since, the newest version is looked at, whose `end_snapshot` is the same.
+    //
+    // Each file and vector is found by its own key, whatever the planner believes of the tables. With no or
+    // old statistics it would rather read all live files of the table and compare each with each candidate,
+    // which at 10,000 of both takes a minute under the lock. So no condition but the key leads to a row, and
+    // none makes the planner expect few of them:
+    // - `table_id + 0` is no column of an index, so that no index of the table's files can be used;
+    // - `= c.live`, which is always true, and `c.table_id` come from the list, as no constants: `end_snapshot is
+    //   null` by itself would lead to the index of live rows, and so it stands in `coalesce` where there is no list;
+    // - `offset 0` keeps a look-up by key from being made a join.
+    // For the same reason no two lists are joined: the tuple of a late file is looked up in one object of all
+    // the wanted ones (`numbers`), the file of a new vector in the ordered list of the planned ones, by halving
+    // (`width_bucket`).
     let statement = sqlx::query!(
         r#"with numbers as materialized (
              select pg_catalog.jsonb_object_agg(

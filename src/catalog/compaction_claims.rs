@@ -20,18 +20,16 @@ const SHIELD_CLASS: i64 = 7_232_482;
 pub struct ClaimRow {
     /// Its key within the table.
     pub group_key: String,
-    /// The files that it names.
+    /// The `data_file_id` of each file that it names.
     pub ids: Vec<i64>,
 }
 
 /// The table that a row is of, and by whom.
 #[derive(Debug, Clone, Copy)]
 pub struct Claims {
-    /// The catalog.
     pub catalog_id: i64,
-    /// The table.
     pub table_id: i64,
-    /// The catalog's claimant.
+    /// The one that all daemons share in the catalog.
     pub claimant: Uuid,
 }
 

@@ -12,7 +12,6 @@ use crate::catalog::inventory::owners::server_has_table;
 /// A published generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generation {
-    /// Its number.
     pub number: i64,
     /// When the sample was taken, where the server says so.
     pub sampled_at: Option<DateTime<Utc>>,

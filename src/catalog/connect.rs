@@ -37,8 +37,8 @@ impl Database {
     /// Opens a session for the catalog's schema, of which nobody has made sure that our own schema
     /// is the one that this program works with. It is for those who bring that about, tell of it or
     /// do no work: the migration, doctor and the probe. Everybody else works in a
-    /// [`session`](Self::session) or a [`read_only_session`](Self::read_only_session), which are
-    /// checked.
+    /// [`session`](Self::session), a [`read_only_session`](Self::read_only_session), or for one piece of
+    /// work [`in_session`](Self::in_session), which are checked.
     ///
     /// It is made sure that the session is ours alone ([`pooler`]), in a round trip of its own, and in two
     /// connections the first time. What is set: search_path ([`search_path`]), UTC, statements of at
@@ -107,7 +107,7 @@ impl Database {
     }
 }
 
-/// Ends a session in good order; one that is lost already is simply let go.
+/// Ends a session in good order, within [`Patience::slack`]; one that is lost already is simply let go.
 pub async fn close(session: Session) {
     session.close().await;
 }

@@ -13,7 +13,7 @@ use crate::rules::expiry::StoredTuple;
 pub struct HistoryRow {
     /// The snapshot that the drop made.
     pub snapshot_id: i64,
-    /// The sums.
+    /// Over all of its tuples.
     pub counts: Counts,
     /// What each tuple gave; tuples that gave nothing are left out. Empty for a whole table.
     pub partitions: Vec<(TupleOfSpec, Counts)>,

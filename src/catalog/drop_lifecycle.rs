@@ -1,26 +1,12 @@
 //! What became of our drops: how it is noted (here), and how it is read ([`read`]).
 //!
-//! A drop ends rows; the server's expiry deletes them once the floor has passed, and queues their
-//! paths; its cleanup deletes the objects. Nothing in a queue row says which drop it comes from, so
-//! two moments are noted, and why they are enough is this:
-//! - **No row is left.** Only the drop's own snapshot S ended files at S, so the drop's rows are
-//!   those with `end_snapshot = S`, and none is ever added. Its vectors hang on its files and go
-//!   before or with them (`hog_delete_file` references the file, and deleting one cascades): where
-//!   no file is left, no vector is.
-//! - **The mark.** The purge deletes a row and queues its path in one transaction. A statement that
-//!   finds no row has thus a snapshot with all of the drop's queue rows in it, and so has every
-//!   later one. The highest undrained id that a later statement sees is the mark: the drop's
-//!   undrained rows are all at or below it. Its drained ones, whether or not the server still
-//!   keeps them, need no mark, for their objects are gone; and if none is undrained, all are gone.
-//! - **Gone.** When no undrained row of the catalog is at or below the mark, none of the drop's is.
-//!   An id is taken before its transaction commits, and a gap may be filled late: a row that
-//!   appears at or below the mark afterwards is another drop's, for ours were all there when the
-//!   mark was read. It may delay what is noted, and can never hasten it.
+//! A drop ends rows; the server's expiry deletes them once the floor has passed, and queues their paths; its cleanup
+//! deletes the objects. Nothing in a queue row says which drop it comes from, so two moments are noted: that no row
+//! is left ([`without_rows`], [`note_purged`]), and that no object is ([`note_gone`]). The dates are those at which a
+//! pass saw it: never early, late by the distance of two passes.
 //!
-//! All of it is true of drops that the catalog knows: of a catalog that was restored, nothing is noted
-//! until that is settled ([`super::restore`]). A foreign snapshot may have the id of an undone drop.
-//!
-//! So the dates are those at which a pass saw it: never early, late by the distance of two passes.
+//! All of it is true of drops that the catalog knows: of a catalog that was restored, nothing is noted until that is
+//! settled ([`super::restore`]). A foreign snapshot may have the id of an undone drop.
 
 pub mod queue;
 pub mod read;
@@ -37,7 +23,6 @@ pub const DROPS: i64 = 1_000;
 /// A catalog of whose drops some are not gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenCatalog {
-    /// Its key.
     pub catalog_id: i64,
     /// `earliest_snapshot_id`: rows that ended at or below it are no reader's any more.
     pub floor: i64,
@@ -119,13 +104,10 @@ fn ids(catalogs: &[OpenCatalog]) -> Vec<i64> {
 /// A drop that the floor has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passed {
-    /// Which.
     pub drop_id: Uuid,
-    /// Its catalog.
     pub catalog_id: i64,
-    /// Its snapshot.
+    /// The one that it made, at which its files ended.
     pub snapshot_id: i64,
-    /// Its table.
     pub table_id: i64,
 }
 
@@ -154,6 +136,11 @@ pub async fn passed(
 
 /// Which of these drops ended no file that still has a row: one look each into
 /// hog_data_file_ended (catalog_id, end_snapshot).
+///
+/// Only the drop's own snapshot S ended files at S, so the drop's rows are those with
+/// `end_snapshot = S`, and none is ever added. Its vectors hang on its files and go before or with
+/// them (`hog_delete_file` references the file, and deleting one cascades): where no file is left, no
+/// vector is.
 pub async fn without_rows(connection: &mut Session, passed: &[Passed]) -> sqlx::Result<Vec<Uuid>> {
     let drops: Vec<Uuid> = passed.iter().map(|drop| drop.drop_id).collect();
     let catalogs: Vec<i64> = passed.iter().map(|drop| drop.catalog_id).collect();
@@ -171,10 +158,14 @@ pub async fn without_rows(connection: &mut Session, passed: &[Passed]) -> sqlx::
     .await
 }
 
-/// Notes that no row of these drops is left, and the mark (see the module). A statement before
-/// this one must have found that.
+/// Notes that no row of these drops is left, and the mark: the highest undrained id of the catalog's
+/// queue, at the end of hog_file_removal_drain, the index of what is undrained. A statement before
+/// this one must have found that no row is left ([`without_rows`]).
 ///
-/// The mark is the end of hog_file_removal_drain, the index of what is undrained.
+/// The purge deletes a row and queues its path in one transaction. A statement that finds no row has
+/// thus a snapshot with all of the drop's queue rows in it, and so has every later one, as this is:
+/// the drop's undrained rows are all at or below the mark. Its drained ones, whether or not the server
+/// still keeps them, need no mark, for their objects are gone; and if none is undrained, all are gone.
 pub async fn note_purged(
     connection: &mut Session,
     drop_ids: &[Uuid],
@@ -196,7 +187,11 @@ pub async fn note_purged(
 }
 
 /// Notes up to ten times [`DROPS`] drops of each catalog as gone: those whose mark is below every undrained
-/// row of the catalog's queue.
+/// row of the catalog's queue, so that none of these is the drop's.
+///
+/// An id is taken before its transaction commits, and a gap may be filled late: a row that appears at
+/// or below the mark afterwards is another drop's, for ours were all there when the mark was read. It
+/// may delay what is noted, and can never hasten it.
 pub async fn note_gone(
     connection: &mut Session,
     catalogs: &[OpenCatalog],

@@ -13,9 +13,7 @@ use crate::rules::instant::UtcInstant;
 /// A drop from its planning to the UPDATE: what is to end, and what the snapshot says of itself.
 #[derive(Debug, Clone)]
 pub struct DropWrite<'a> {
-    /// The catalog.
     pub catalog_id: i64,
-    /// The table.
     pub table_id: i64,
     /// Its incarnation, for our history.
     pub table_uuid: Uuid,
@@ -45,9 +43,9 @@ pub struct DropWrite<'a> {
     /// bumps `schema_version`: consumers of the server's own feed are told to reconcile, and every
     /// append that was prepared before conflicts once.
     pub fence: bool,
-    /// The snapshot's author.
+    /// `hog_snapshot.author`.
     pub author: &'a str,
-    /// The snapshot's message.
+    /// `hog_snapshot.commit_message`.
     pub message: &'a str,
     /// Finds the row of our history again when the answer to COMMIT is lost.
     pub drop_id: Uuid,
@@ -109,11 +107,11 @@ impl<'a> DropWrite<'a> {
 /// A late file stays if a row at its upper bound of a column may lie after a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LateBound {
-    /// The column.
+    /// The column, which keeps its id when it is renamed.
     pub field_id: i64,
     /// How its bounds are read.
     pub units: BoundUnits,
-    /// The time.
+    /// A row after it keeps the file.
     pub cutoff: UtcInstant,
 }
 

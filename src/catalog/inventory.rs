@@ -16,9 +16,9 @@ use super::session::Session;
 /// The `hog_*` objects of a schema.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Objects {
-    /// Columns by table.
+    /// The names of the columns, by table.
     pub tables: BTreeMap<String, BTreeSet<String>>,
-    /// Indexes by name.
+    /// By name.
     pub indexes: BTreeMap<String, Index>,
     /// The definitions of each table's CHECK constraints.
     pub checks: BTreeMap<String, Vec<String>>,

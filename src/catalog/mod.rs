@@ -34,7 +34,6 @@ pub mod commit_tail;
 pub mod compaction_claims;
 pub mod compaction_sample;
 pub mod connect;
-pub mod deadline;
 pub mod drop_history;
 pub mod drop_lifecycle;
 pub mod drop_write;

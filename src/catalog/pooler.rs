@@ -2,18 +2,11 @@
 //! each transaction or statement. A lease, which is a lock of the session, would stay on somebody else's,
 //! and what we set would change what others do.
 //!
-//! Every session of ours is tagged: a setting of the server's session, which no other program knows,
+//! So every session of ours is tagged: a setting of the server's session, which no other program knows,
 //! holds an id that is made for it. Whoever finds a tag in a session that has just been opened has got
 //! one that another client has tagged; whoever does not find its own in the next round trip is in
 //! another session than before. A direct connection begins without a tag, and a pool that hands out
 //! whole sessions resets one before the next client has it.
-//!
-//! Nothing tells the first client of a pool that is idle from one of a direct connection: it gets the same
-//! session each time. So the first session of a process is opened twice, for the second one to find what
-//! the first one left. That is not enough where the pool is in use and each of our statements happens
-//! upon a session that we had before, or upon one that never was ours: then it shows later, when
-//! [`ask`] is used again, or in the next session. It is looked at before anything else is set, so that a
-//! session that is refused is as others know it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -38,6 +31,12 @@ static OPENED_TWICE: AtomicBool = AtomicBool::new(false);
 
 /// Opens a session that is ours alone, as far as that can be told, and tags it.
 ///
+/// Nothing tells the first client of a pool that is idle from one of a direct connection: it gets the same
+/// session each time. So the first session of a process is opened twice, for the second one to find what
+/// the first one left. That is not enough where the pool is in use and each of our statements happens
+/// upon a session that we had before, or upon one that never was ours: then it shows later, when
+/// [`ask`] is used again, or in the next session.
+///
 /// # Errors
 /// [`SharedSession`], or as the driver reports them.
 pub async fn open(options: &PgConnectOptions, patience: Patience) -> anyhow::Result<Session> {
@@ -48,6 +47,7 @@ pub async fn open(options: &PgConnectOptions, patience: Patience) -> anyhow::Res
     tagged(options, patience).await
 }
 
+/// The tag is looked at before anything else is set, so that a session that is refused is as others know it.
 async fn tagged(options: &PgConnectOptions, patience: Patience) -> anyhow::Result<Session> {
     let connection = options.connect().await?;
     keep_alive(options);

@@ -4,11 +4,6 @@
 //! gets a new entry in every index whose predicate the ended row satisfies. These entries go next to
 //! those that the live row has, so whoever looks those up has the pages at hand: the row's own, and
 //! a leaf of each index. (hog_data_file_ended takes all entries of a commit at its end.)
-//!
-//! Which index a look-up goes through is decided by its order: a row comparison that starts behind
-//! the catalog, ordered by the same columns and limited to one row, is one descent of the index
-//! with these columns, and a scan and sort of the whole table by any other way. Equality would read
-//! as many entries as rows share the value.
 
 use std::fmt::Write;
 
@@ -99,6 +94,11 @@ pub const VECTORS: Rows = Rows {
 impl Rows {
     /// The statement that reads the pages of rows `$2` of catalog `$1`, through these of its
     /// indexes; it answers one row. Ids that are no rows cost nothing.
+    ///
+    /// Which index a look-up goes through is decided by its order: a row comparison that starts behind
+    /// the catalog, ordered by the same columns and limited to one row, is one descent of the index
+    /// with these columns, and a scan and sort of the whole table by any other way. Equality would read
+    /// as many entries as rows share the value.
     fn statement(&self, indexes: &[String]) -> String {
         let Rows { table, id, read, leaves } = self;
         let mut looks = "select pg_catalog.count(*) from rows_read".to_owned();

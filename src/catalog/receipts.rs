@@ -35,7 +35,7 @@ pub struct ReceiptRow {
     pub schema_version: i64,
     /// Whether a snapshot was made.
     pub committed: bool,
-    /// The sums.
+    /// Over all of its tuples.
     pub counts: Counts,
     /// What each tuple gave; those that gave nothing are left out.
     pub ended: Vec<(TupleOfSpec, Counts)>,
@@ -46,7 +46,6 @@ pub struct ReceiptRow {
 /// What a receipt tells of its request.
 #[derive(Debug, Clone, Copy)]
 pub struct NewReceipt<'a> {
-    /// The request's key.
     pub idempotency_key: Uuid,
     /// What the request said, hashed.
     pub fingerprint: &'a [u8],
@@ -59,7 +58,6 @@ pub struct NewReceipt<'a> {
 /// What a receipt tells of what came of its request.
 #[derive(Debug, Clone, Copy)]
 pub struct CameOfIt {
-    /// The catalog.
     pub catalog_id: i64,
     /// The head under the lock, which is the answer where nothing matched.
     pub head: i64,

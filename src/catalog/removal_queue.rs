@@ -42,15 +42,13 @@ const TRIED: i32 = 3;
 /// each run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stuck {
-    /// The row of the queue.
     pub removal_id: i64,
-    /// The path.
     pub path: String,
     /// When it was queued.
     pub scheduled_at: DateTime<Utc>,
     /// How often it was tried.
     pub attempts: i32,
-    /// When last.
+    /// When it was tried last.
     pub last_attempt_at: Option<DateTime<Utc>>,
     /// A row that names the path, a live one if there is one; `None` where none of a file or vector was
     /// looked for or found.
@@ -62,9 +60,8 @@ pub struct Stuck {
 pub struct Namer {
     /// Whether it is a deletion vector, and not a data file.
     pub is_vector: bool,
-    /// Its id.
+    /// The id of the file or of the vector.
     pub file_id: i64,
-    /// Its table.
     pub table_id: i64,
     /// NAMESPACE.TABLE, as the table is named now or was named last.
     pub table: Option<String>,

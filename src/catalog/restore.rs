@@ -3,26 +3,7 @@
 //!
 //! Each pass notes the catalog's head with its `snapshot_time` ([`note_head`]); each drop of ours notes
 //! its snapshot in the same way, for `drop_history.dropped_at` is that snapshot's time, written in one
-//! statement with it. These are the **facts**. Ids are dense and in the order of the commits, so a
-//! restore to the head R leaves every fact up to R as it was and none above it: such a snapshot is
-//! missing, or its id was given out again at a later time. (Two times are the same only if the
-//! database's clock was set back to the microsecond.) So
-//! - a fact **agrees** where the catalog has that snapshot with that time, and disagrees where it has
-//!   not. Below the floor nobody can tell: the server deletes snapshots there, and no others;
-//! - **any** fact that disagrees means restored, not only the newest one: what was dropped by request
-//!   after the restore, and before a pass looked, agrees, with an id above the older facts that do not;
-//! - `agreed` is the newest fact that agrees, below the oldest that disagrees, and was noted before any
-//!   that does: one that was noted after the restore is of the catalog as it is now. What was learned up to it
-//!   is true of the restored catalog; what was learned after it may not be. Where no fact that can be
-//!   checked agrees, nothing counts as agreed.
-//!
-//! A drop is **undone** where that was noted of it, or it came after `agreed` and the catalog has not
-//! its snapshot with its time. Below the floor that is the side of doubt: `undone` is told where nobody
-//! can prove the opposite.
-//!
-//! A catalog that lacks what it must have is being loaded, or is damaged ([`is_whole()`]): what it lacks may
-//! come, and no pass does anything in it. Where it is the newest snapshot that has no row, the catalog counts
-//! as not restored, and no commit goes through.
+//! statement with it. These are the **facts**; [`restored_among`] compares them with the catalog.
 //!
 //! What is not found: a restore after which the floor passed every fact before a pass or a drop of ours
 //! looked. Nothing in the catalog tells of it then.
@@ -45,7 +26,6 @@ pub const FACTS: i64 = 1_000;
 /// The newest fact that agrees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Agreed {
-    /// The snapshot.
     pub snapshot_id: i64,
     /// When it was first noted as the head: what was learned before that was learned of the catalog up
     /// to this snapshot.
@@ -94,7 +74,6 @@ pub struct Outset {
 /// The newest snapshot of a catalog, and when it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// The snapshot.
     pub snapshot_id: i64,
     /// `hog_snapshot.snapshot_time`, as the database has it.
     pub snapshot_time: DateTime<Utc>,
@@ -125,8 +104,8 @@ pub async fn outset(connection: &mut Session, catalog_id: i64) -> sqlx::Result<O
 
 /// Whether a catalog has the row of its newest snapshot, columns and versions where it has tables, and
 /// fields where it has partition specs. The first is written in one transaction with the counter, and expiry
-/// never deletes it; so a catalog that lacks one of these has been loaded in part. True of one that has no
-/// snapshot yet, or is gone.
+/// never deletes it; so a catalog that lacks one of these is being loaded, or is damaged: what it lacks may
+/// come, and no pass does anything in it. True of one that has no snapshot yet, or is gone.
 pub async fn is_whole(connection: &mut Session, catalog_id: i64) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"select not exists (
@@ -159,6 +138,21 @@ pub async fn restored(connection: &mut Session, catalog_id: i64) -> sqlx::Result
 }
 
 /// Which of these catalogs were restored, and how: as [`restored`], of each of them.
+///
+/// Ids are dense and in the order of the commits, so a restore to the head R leaves every fact up to R as it
+/// was and none above it: such a snapshot is missing, or its id was given out again at a later time. (Two times
+/// are the same only if the database's clock was set back to the microsecond.) So
+/// - a fact **agrees** where the catalog has that snapshot with that time, and disagrees where it has not.
+///   Below the floor nobody can tell: the server deletes snapshots there, and no others;
+/// - **any** fact that disagrees means restored, not only the newest one: what was dropped by request after the
+///   restore, and before a pass looked, agrees, with an id above the older facts that do not;
+/// - `agreed` is the newest fact that agrees, below the oldest that disagrees, and was noted before any that
+///   does: one that was noted after the restore is of the catalog as it is now. What was learned up to it is
+///   true of the restored catalog; what was learned after it may not be. Where no fact that can be checked
+///   agrees, nothing counts as agreed.
+///
+/// Where it is the newest snapshot that has no row ([`is_whole()`]), the catalog counts as not restored, and no
+/// commit goes through.
 pub async fn restored_among(
     connection: &mut Session,
     catalogs: &[i64],
@@ -216,7 +210,9 @@ pub async fn restored_among(
         .collect())
 }
 
-/// Which of these drops of a catalog are undone. `restored` is what [`restored()`] said.
+/// Which of these drops of a catalog are undone: that was noted of it, or it came after what is agreed and the
+/// catalog has not its snapshot with its time. Below the floor that is the side of doubt: nobody can prove the
+/// opposite. `restored` is what [`restored()`] said.
 pub async fn undone(
     connection: &mut Session,
     catalog_id: i64,

@@ -51,7 +51,6 @@ struct State {
     limit: Duration,
     /// A wait goes on, or one was given up.
     is_waiting: bool,
-    /// A transaction is open.
     is_in_transaction: bool,
     /// A transaction was begun and dropped without an end.
     is_left_open: bool,
@@ -284,4 +283,17 @@ async fn next_of<'e, T>(
 ) -> sqlx::Result<Option<(T, (BoxStream<'e, sqlx::Result<T>>, &'e mut State))>> {
     let next = state.answer(answers.try_next()).await?;
     Ok(next.map(|next| (next, (answers, state))))
+}
+
+/// The result of a whole piece of work with the database, or a timeout that counts as a lost connection. The
+/// session that the work waits for is lost then, so this is for work that brings its own, or is the last that is
+/// done in one.
+pub async fn within<T, E: From<sqlx::Error>>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
+        let waited = format!("no answer within {limit:?}");
+        Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, waited)).into())
+    })
 }

@@ -9,9 +9,9 @@ use super::session::Session;
 /// A catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Catalog {
-    /// Its key.
+    /// `hog_catalog.catalog_id`.
     pub catalog_id: i64,
-    /// Its unique name.
+    /// Unique in the database.
     pub name: String,
 }
 
@@ -19,24 +19,18 @@ pub struct Catalog {
 /// are those that it had when it was looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableIdentity {
-    /// The catalog's key.
     pub catalog_id: i64,
-    /// The catalog's name.
     pub catalog: String,
-    /// The table's key within the catalog.
+    /// Unique within its catalog; given out again after a restore.
     pub table_id: i64,
-    /// The table's incarnation.
     pub table_uuid: Uuid,
-    /// The namespace's name.
     pub namespace: String,
-    /// The table's name.
     pub table: String,
 }
 
 /// A live table as the catalog shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveTable {
-    /// Which it is.
     pub identity: TableIdentity,
     /// The property `partition_retention` as it stands, if it is set.
     pub property: Option<Value>,

@@ -4,13 +4,8 @@
 //! forget it. A row that names an incarnation which is not there becomes a tombstone: `gone_seen_at` says
 //! when a pass first saw it so, and the row is deleted when that is `history.keep` ago. It decides nothing
 //! else: what is in force is asked of the catalog itself each time, so a policy is in force again in the
-//! moment in which its table is back, and the next pass takes the tombstone away.
-//!
-//! Each statement here looks at the catalog by itself and asks again before it deletes. Of a moment in
-//! which the catalog is empty it keeps nothing but the time.
-//!
-//! Each looks up its rows by their keys, one after another, and asks what else there is to ask outside: without
-//! statistics the planner would rather read, for each policy, all live versions of its namespace.
+//! moment in which its table is back, and the next pass takes the tombstone away. Each statement looks at
+//! the catalog by itself and asks again before it deletes.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -23,11 +18,9 @@ use super::session::Session;
 /// A policy row whose table is gone, or was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedPolicy {
-    /// The catalog's key.
     pub catalog_id: i64,
     /// The table's key; another incarnation may have it by now.
     pub table_id: i64,
-    /// The incarnation.
     pub table_uuid: Uuid,
     /// The catalog's name when the table was last seen. The names are missing only where no pass of this
     /// version has seen the table.
@@ -38,7 +31,7 @@ pub struct NamedPolicy {
     pub table: Option<String>,
     /// `stored` or `property`.
     pub source: String,
-    /// The field as written.
+    /// As written.
     pub field: String,
     /// How long a partition stayed, as written.
     pub keep: String,
@@ -52,7 +45,11 @@ fn arrays(tables: &[GoneTable]) -> (Vec<i64>, Vec<i64>, Vec<Uuid>) {
 }
 
 /// Notes which policies have their tables and which do not, in all catalogs but these; returns those whose
-/// tables are back.
+/// tables are back. Of a moment in which the catalog is empty nothing is kept but the time.
+///
+/// As in [`purge_policies`], rows are looked up by their keys, one after another, and what else there is to ask is
+/// asked outside: without statistics the planner would rather read, for each policy, all live versions of its
+/// namespace.
 pub async fn note_policies(
     connection: &mut Session,
     now: DateTime<Utc>,

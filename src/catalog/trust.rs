@@ -23,7 +23,7 @@ pub struct KnownSpec {
     pub mark: Option<NotedMark>,
     /// When that is noted, where it is not and we have a copy.
     pub mark_due: Option<UtcInstant>,
-    /// Who vouched for it.
+    /// Who vouched for it; `None` while nobody does.
     pub trusted: Option<Trust>,
 }
 
@@ -44,7 +44,6 @@ pub enum SpecState {
 pub struct NotedMark {
     /// Rows from this id on were appended since.
     pub row_id: i64,
-    /// When it was noted.
     pub noted_at: Option<UtcInstant>,
 }
 
@@ -53,9 +52,9 @@ pub struct NotedMark {
 pub struct Trust {
     /// When, by the database's clock.
     pub at: UtcInstant,
-    /// Who.
+    /// The name that was given, or the user of the session.
     pub by: String,
-    /// Why.
+    /// As it was given.
     pub reason: String,
 }
 

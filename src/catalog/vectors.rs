@@ -5,9 +5,8 @@ use super::session::Session;
 /// A live deletion vector that planning found on a planned file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlannedVector {
-    /// Its id.
     pub delete_file_id: i64,
-    /// Its file.
+    /// The file whose rows it hides.
     pub data_file_id: i64,
     /// The index of the file's tuple.
     pub tuple_no: i32,

@@ -10,9 +10,7 @@ use crate::rules::instant::UtcInstant;
 /// A table of which something falls due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
-    /// The catalog.
     pub catalog_id: i64,
-    /// The table's incarnation.
     pub table_uuid: Uuid,
     /// From when on it may wake somebody; the beginning of the asked time where that was before.
     pub at: UtcInstant,

@@ -27,11 +27,8 @@ pub async fn note_window_setting(
 /// A table with a policy that enforces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Enforced {
-    /// The catalog's key.
     pub catalog_id: i64,
-    /// The table's key.
     pub table_id: i64,
-    /// Its incarnation.
     pub table_uuid: Uuid,
     /// The column that the policy means.
     pub source_field_id: i64,

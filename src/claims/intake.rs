@@ -21,11 +21,10 @@ use crate::sweep::triage::Facts;
 /// A catalog by whose clock leases may be written, and what there is to do in it.
 #[derive(Debug)]
 pub struct CatalogIntake {
-    /// Which.
     pub catalog: Catalog,
     /// Its `schema_version`, read before anything else of it is.
     pub schema_version: i64,
-    /// It has what it must have.
+    /// It has what it must have ([`crate::catalog::restore::is_whole`]).
     pub is_whole: bool,
     /// It may have specs of which there is no copy.
     pub copies_specs: bool,
@@ -38,7 +37,7 @@ pub struct CatalogIntake {
 /// What a renewal begins with.
 #[derive(Debug)]
 pub struct Intake {
-    /// The catalogs, by name.
+    /// By name.
     pub catalogs: Vec<CatalogIntake>,
     /// Why nothing is done in the others.
     pub refused: Vec<Failed>,
@@ -46,7 +45,9 @@ pub struct Intake {
     pub enforced: Vec<Enforced>,
 }
 
-/// Asks, and decides.
+/// Asks, and decides. What is claimed and for how long is a matter of the database's clock: of a catalog in
+/// which that is refused as it is for passes ([`clock_guard`](crate::rules::clock_guard)), nothing is written,
+/// and leases lapse.
 ///
 /// # Errors
 /// The database's: then nothing is known of any catalog.
@@ -113,6 +114,11 @@ struct Looks<'a> {
 }
 
 /// Sorts the governed tables of these catalogs by what there is to do in them.
+///
+/// A renewal's files are those of the rows of the [calendar](crate::sweep::calendar) whose end plus keep is
+/// within the lead, and those that came since the watermark. So it works on the tables with such rows or files,
+/// on those of which the calendar does not tell, and on those with claims of ours. It reads the calendar and
+/// writes none of it.
 async fn sort(
     connection: &mut Session,
     settings: &Settings,

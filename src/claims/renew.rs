@@ -13,11 +13,10 @@ use crate::catalog::clock;
 use crate::catalog::compaction_claims::{
     claimed_tables, forget_gone_catalogs, has_claims, release_tables,
 };
-use crate::catalog::connect::{Database, close};
-use crate::catalog::deadline::within;
+use crate::catalog::connect::{Access, Database};
 use crate::catalog::errors::{in_words, is_away};
 use crate::catalog::server::{CLAIMS, server_tables};
-use crate::catalog::session::Session;
+use crate::catalog::session::{Session, within};
 use crate::catalog::tables::live_tables_among;
 use crate::catalog::window_rules::{
     Enforced, keep_window_rules, note_window_setting, with_old_rules,
@@ -45,11 +44,15 @@ impl Renewed {
 
 /// Claims the files in the drop window of every catalog, renews the leases of those claimed before,
 /// releases those that left it; and brings the window in SQL up to date. Copies partition specs and mirrors
-/// properties first.
+/// properties first (`learn`), whether or not anything is claimed.
 ///
-/// What there is to do is asked over all catalogs at once. Only catalogs and tables that have something
-/// to do are worked on, one by one, so that what fails in one stops no other: where nothing is, the number of
-/// statements is the same for any number of them.
+/// What there is to do is asked over all catalogs at once (`intake`), and decided without IO (`triage`). Only
+/// catalogs and tables that have something to do are worked on, one by one, so that what fails in one stops no
+/// other: where nothing is, the number of statements is the same for any number of them. What nobody governs any
+/// more is released in all catalogs by one statement.
+///
+/// Any number of daemons may do this side by side: they share the claimant of a catalog, take
+/// turns at writing, and each writes what is true by its own look.
 ///
 /// `now` decides, in place of the database's time where it is given; leases run by the database's
 /// clock in any case, as planners go by that. Takes no commit lock. Where the server knows no claims
@@ -63,13 +66,13 @@ pub async fn renew(
     now: Option<UtcInstant>,
 ) -> anyhow::Result<Renewed> {
     let began = Instant::now();
-    let mut connection = database.session().await?;
     let mut renewed = Renewed::default();
     // A network that falls silent ends this renewal, and not all that would follow: by then the
     // leases have lapsed anyway.
-    let done = within(LEASE, renew_all(&mut connection, settings, now, &mut renewed)).await;
-    close(connection).await;
-    done?;
+    let all = async |session: &mut Session| {
+        within(LEASE, renew_all(session, settings, now, &mut renewed)).await
+    };
+    database.in_session(Access::ReadWrite, all).await?;
     renewed.took = began.elapsed();
     tell(&renewed);
     Ok(renewed)

@@ -10,7 +10,7 @@ use crate::catalog::tables::TableIdentity;
 pub struct Renewed {
     /// Tables with claimed files.
     pub tables: usize,
-    /// Claimed files.
+    /// Files that are claimed now.
     pub files: usize,
     /// Rows that name them.
     pub rows: usize,
@@ -24,11 +24,11 @@ pub struct Renewed {
 /// A catalog, or a table, that could not be dealt with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failed {
-    /// The catalog.
+    /// Its name.
     pub catalog: String,
     /// `namespace.table`, if it is about one.
     pub table: Option<String>,
-    /// Why.
+    /// What went wrong, in words.
     pub error: String,
 }
 

@@ -3,11 +3,12 @@
 use anyhow::Context;
 use serde::Serialize;
 
+use super::arguments::{author, message};
 use super::drop::{can_ask, confirmed};
 use super::policy::session_user;
-use super::{DONE, FAILED, Output, USAGE, database, note, out};
+use super::{DONE, FAILED, Output, USAGE, database, out};
 use crate::catalog::clock_memory::accept;
-use crate::catalog::connect::close;
+use crate::catalog::connect::Access;
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, catalogs};
 use crate::config::Config;
@@ -37,7 +38,7 @@ pub struct AcceptArgs {
     #[arg(long)]
     yes: bool,
     /// Who accepts it; the user of this session if not given.
-    #[arg(long, value_name = "NAME", value_parser = note::name)]
+    #[arg(long, value_name = "NAME", value_parser = author)]
     by: Option<String>,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = Output::Text)]
@@ -47,7 +48,7 @@ pub struct AcceptArgs {
 fn reason(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("say why the clock is right".to_owned()),
-        text => note::message(text),
+        text => message(text),
     }
 }
 
@@ -61,7 +62,7 @@ struct Answer<'a> {
     host_time: UtcInstant,
     /// Since when passes are refused.
     refused_since: Option<UtcInstant>,
-    /// Why.
+    /// Why passes refuse the clock; `None` where they do not.
     refusal: Option<String>,
     /// The newest snapshot's time that the clock is behind.
     newest_snapshot_time: Option<UtcInstant>,
@@ -73,11 +74,12 @@ struct Answer<'a> {
 
 pub async fn run(config: &Config, command: &ClockCommand) -> anyhow::Result<u8> {
     let ClockCommand::Accept(args) = command;
-    let database = database(config)?;
-    let mut connection = database.session().await?;
-    let result = accept_or_ask(&mut connection, &Settings::from_config(config), args).await;
-    close(connection).await;
-    result
+    let settings = Settings::from_config(config);
+    database(config)?
+        .in_session(Access::ReadWrite, async |session| {
+            accept_or_ask(session, &settings, args).await
+        })
+        .await
 }
 
 async fn accept_or_ask(

@@ -1,6 +1,6 @@
 //! `tailrace doctor`
 
-use super::progress::spinner;
+use super::text::spinner;
 use super::{DONE, Output, PROBLEM_FOUND, database, out};
 use crate::config::Config;
 use crate::doctor::{Doctor, Finding, Level, Report, examine};

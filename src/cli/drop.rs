@@ -16,9 +16,10 @@ use known::Known;
 use partitions::Written;
 use shown::Teller;
 
-use super::progress::spinner;
-use super::{DONE, FAILED, Output, TableName, USAGE, database, note, out, policy, table_name};
-use crate::catalog::connect::close;
+use super::arguments::{TableName, author, message, table_name};
+use super::text::spinner;
+use super::{DONE, FAILED, Output, USAGE, database, out, policy};
+use crate::catalog::connect::Access;
 use crate::catalog::receipts::{self, RequestedTuple};
 use crate::catalog::session::Session;
 use crate::catalog::specs::TableShape;
@@ -65,10 +66,10 @@ pub struct DropArgs {
     #[arg(long)]
     literal: bool,
     /// The snapshot's author; the user of this session if not given.
-    #[arg(long, value_name = "NAME", value_parser = note::name)]
+    #[arg(long, value_name = "NAME", value_parser = author)]
     author: Option<String>,
     /// The snapshot's message.
-    #[arg(long, value_name = "TEXT", value_parser = note::message)]
+    #[arg(long, value_name = "TEXT", value_parser = message)]
     message: Option<String>,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = Output::Text)]
@@ -83,11 +84,11 @@ pub async fn run(config: &Config, args: &DropArgs) -> anyhow::Result<u8> {
         );
         return Ok(USAGE);
     }
-    let database = database(config)?;
-    let mut connection = database.session().await?;
-    let result = drop_or_ask(&mut connection, config, args, asks).await;
-    close(connection).await;
-    result
+    database(config)?
+        .in_session(Access::ReadWrite, async |session| {
+            drop_or_ask(session, config, args, asks).await
+        })
+        .await
 }
 
 async fn drop_or_ask(
@@ -163,7 +164,6 @@ async fn drop_or_ask(
 struct Asked {
     /// The partitions, by their stored texts.
     written: Vec<Written>,
-    /// The table.
     known: Option<Known>,
     /// Whether an instant stands for texts that were looked up.
     has_instants: bool,

@@ -1,5 +1,6 @@
 //! The command line: one file per command. Results go to stdout, the log to stderr.
 
+mod arguments;
 mod clock;
 mod config;
 mod debt;
@@ -7,11 +8,9 @@ mod doctor;
 mod drop;
 mod health;
 mod migrate;
-mod note;
 mod out;
 mod plan;
 mod policy;
-mod progress;
 mod run;
 mod spec;
 mod sweep;
@@ -36,7 +35,6 @@ use crate::daemon::Hangups;
 use crate::installation::Unfit;
 use crate::policy::field::FieldError;
 use crate::rules::keep::KeepError;
-use crate::sweep::Scope;
 use crate::telemetry::{self, line, say};
 
 /// The work is done.
@@ -109,49 +107,6 @@ pub(crate) enum Output {
     Text,
     /// For programs.
     Json,
-}
-
-#[derive(Debug, clap::Args)]
-struct ScopeArgs {
-    /// Only this catalog.
-    #[arg(long, value_name = "CATALOG")]
-    catalog: Option<String>,
-    /// Only this table.
-    #[arg(long, value_name = "NS.TABLE", value_parser = table_name)]
-    table: Option<TableName>,
-}
-
-impl ScopeArgs {
-    fn scope(&self) -> Scope {
-        let table = self.table.clone().map(|name| (name.namespace, name.table));
-        Scope { catalog: self.catalog.clone(), table }
-    }
-
-    fn describe(&self) -> String {
-        let table = self.table.as_ref().map(|name| format!("{}.{}", name.namespace, name.table));
-        let parts = [
-            self.catalog.as_ref().map(|catalog| format!("catalog {catalog}")),
-            table.map(|table| format!("table {table}")),
-        ];
-        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct TableName {
-    namespace: String,
-    table: String,
-}
-
-fn table_name(text: &str) -> Result<TableName, String> {
-    match text.split_once('.') {
-        Some((namespace, table))
-            if !namespace.is_empty() && !table.is_empty() && !table.contains('.') =>
-        {
-            Ok(TableName { namespace: namespace.to_owned(), table: table.to_owned() })
-        }
-        _ => Err("a table is named NAMESPACE.TABLE".to_owned()),
-    }
 }
 
 /// Runs a command line to its exit code.

@@ -1,8 +1,8 @@
 //! `tailrace plan`
 
-use super::progress::spinner;
-use super::text::{bytes, columns, counted};
-use super::{DONE, Output, SOME_TABLES_FAILED, ScopeArgs, database, out};
+use super::arguments::ScopeArgs;
+use super::text::{bytes, columns, counted, spinner};
+use super::{DONE, Output, SOME_TABLES_FAILED, database, out};
 use crate::catalog::errors::one_line;
 use crate::config::Config;
 use crate::policy::Mode;

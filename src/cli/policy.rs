@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use anyhow::bail;
 
+use super::arguments::{TableName, author, table_name};
 use super::plan::table_text;
 use super::text::{columns, counted};
-use super::{DONE, FAILED, Output, TableName, database, note, out, table_name};
+use super::{DONE, FAILED, Output, database, out};
 use crate::catalog::clock;
-use crate::catalog::connect::close;
-use crate::catalog::deadline::within;
+use crate::catalog::connect::Access;
 use crate::catalog::errors::in_words;
-use crate::catalog::session::Session;
+use crate::catalog::session::{Session, within};
 use crate::catalog::tables::{LiveTable, catalogs, find_table, live_tables};
 use crate::claims::{self, policy_changed};
 use crate::config::Config;
@@ -60,7 +60,7 @@ pub struct SetArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     fence: Option<bool>,
     /// Who sets it; the user of this session if not given.
-    #[arg(long, value_name = "NAME", value_parser = note::name)]
+    #[arg(long, value_name = "NAME", value_parser = author)]
     by: Option<String>,
 }
 
@@ -106,21 +106,19 @@ struct TableArgs {
 }
 
 pub async fn run(config: &Config, command: &PolicyCommand) -> anyhow::Result<u8> {
-    let database = database(config)?;
-    let mut connection = match command {
-        PolicyCommand::Get(_) | PolicyCommand::List(_) => database.read_only_session().await?,
-        PolicyCommand::Set(_) | PolicyCommand::Unset(_) => database.session().await?,
+    let access = match command {
+        PolicyCommand::Get(_) | PolicyCommand::List(_) => Access::ReadOnly,
+        PolicyCommand::Set(_) | PolicyCommand::Unset(_) => Access::ReadWrite,
     };
     let settings = Settings::from_config(config);
     let shield = claims::Settings::from_config(config);
-    let result = match command {
-        PolicyCommand::Set(args) => set(&mut connection, args, &settings, &shield).await,
-        PolicyCommand::Get(args) => get(&mut connection, args).await,
-        PolicyCommand::List(args) => list(&mut connection, args).await,
-        PolicyCommand::Unset(args) => unset(&mut connection, args, &settings, &shield).await,
+    let work = async |session: &mut Session| match command {
+        PolicyCommand::Set(args) => set(session, args, &settings, &shield).await,
+        PolicyCommand::Get(args) => get(session, args).await,
+        PolicyCommand::List(args) => list(session, args).await,
+        PolicyCommand::Unset(args) => unset(session, args, &settings, &shield).await,
     };
-    close(connection).await;
-    result
+    database(config)?.in_session(access, work).await
 }
 
 async fn set(
@@ -224,10 +222,6 @@ async fn list(connection: &mut Session, args: &ListArgs) -> anyhow::Result<u8> {
     if let (Some(name), false) = (&args.catalog, known) {
         bail!("there is no catalog {name:?}");
     }
-    if all.is_empty() && args.output == Output::Text {
-        out::line("No table has a policy: see `tailrace policy set --help`")?;
-        return Ok(DONE);
-    }
     show(&all, args.output, args.all)
 }
 
@@ -321,6 +315,9 @@ fn show(listed: &[ListedPolicy], output: Output, all: bool) -> anyhow::Result<u8
 
 /// The policies for people; `all` where some may be of tables that are gone.
 fn text(listed: &[ListedPolicy], all: bool) -> String {
+    if listed.is_empty() {
+        return "No table has a policy: see `tailrace policy set --help`\n".to_owned();
+    }
     let heading = [
         "CATALOG", "TABLE", "FIELD", "KEEP", "MODE", "SOURCE", "IN FORCE", "REVISION", "SINCE",
         "BY",
@@ -367,7 +364,7 @@ pub fn session_user() -> String {
     ["SUDO_USER", "USER", "LOGNAME"]
         .iter()
         .find_map(|name| {
-            std::env::var(name).ok().filter(|user| !user.is_empty() && note::name(user).is_ok())
+            std::env::var(name).ok().filter(|user| !user.is_empty() && author(user).is_ok())
         })
         .unwrap_or_else(|| match std::fs::metadata("/proc/self") {
             Ok(process) => format!("uid {}", process.uid()),

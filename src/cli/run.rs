@@ -14,8 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{DONE, database};
 use crate::catalog::clock;
-use crate::catalog::connect::{Database, close};
+use crate::catalog::connect::{Access, Database};
 use crate::catalog::errors::{in_words, is_away};
+use crate::catalog::session::Session;
 use crate::catalog::wakes::first_due;
 use crate::claims::{self, Timer};
 use crate::config::{Bind, Config};
@@ -167,12 +168,14 @@ impl Runner {
         }
         let rules = Rules { every: self.config.every(), lag: self.config.schedule.lag.get() };
         let asking = "asking which partition falls due next, after a pass";
-        let mut session = database(&self.config)?.read_only_session().await?;
-        let now = clock::now(&mut session).await.context(asking)?;
-        let moment = Moment { database: now, process: self.pacing.now() };
-        let until = now.plus(rules.every);
-        let due = first_due(&mut session, ended.as_of, until, rules.every).await.context(asking)?;
-        close(session).await;
+        let look = async |session: &mut Session| {
+            let now = clock::now(session).await.context(asking)?;
+            let moment = Moment { database: now, process: self.pacing.now() };
+            let until = now.plus(rules.every);
+            let due = first_due(session, ended.as_of, until, rules.every).await.context(asking)?;
+            Ok((due, moment))
+        };
+        let (due, moment) = database(&self.config)?.in_session(Access::ReadOnly, look).await?;
         let mut wakes = self.wakes.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(wakes.after(ended, &due, moment, rules))
     }

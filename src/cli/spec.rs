@@ -1,12 +1,12 @@
 //! `tailrace spec list | trust`
 
+use super::arguments::{TableName, author, message, table_name};
 use super::drop::{can_ask, confirmed};
 use super::plan::expired_text;
 use super::policy::session_user;
-use super::progress::spinner;
-use super::text::columns;
-use super::{DONE, FAILED, Output, TableName, USAGE, database, note, out, table_name};
-use crate::catalog::connect::close;
+use super::text::{columns, spinner};
+use super::{DONE, FAILED, Output, USAGE, database, out};
+use crate::catalog::connect::Access;
 use crate::catalog::errors::in_words;
 use crate::catalog::session::Session;
 use crate::catalog::tables::{LiveTable, find_table};
@@ -52,7 +52,7 @@ pub struct TrustArgs {
     #[arg(long)]
     yes: bool,
     /// Who vouches for it; the user of this session if not given.
-    #[arg(long, value_name = "NAME", value_parser = note::name)]
+    #[arg(long, value_name = "NAME", value_parser = author)]
     by: Option<String>,
 }
 
@@ -69,23 +69,21 @@ struct TableArgs {
 fn reason(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("say why the values are right".to_owned()),
-        text => note::message(text),
+        text => message(text),
     }
 }
 
 pub async fn run(config: &Config, command: &SpecCommand) -> anyhow::Result<u8> {
-    let database = database(config)?;
-    let mut connection = match command {
-        SpecCommand::List(_) => database.read_only_session().await?,
-        SpecCommand::Trust(_) => database.session().await?,
+    let access = match command {
+        SpecCommand::List(_) => Access::ReadOnly,
+        SpecCommand::Trust(_) => Access::ReadWrite,
     };
     let settings = Settings::from_config(config);
-    let result = match command {
-        SpecCommand::List(args) => list(&mut connection, args, &settings).await,
-        SpecCommand::Trust(args) => trust_or_ask(&mut connection, args, &settings).await,
+    let work = async |session: &mut Session| match command {
+        SpecCommand::List(args) => list(session, args, &settings).await,
+        SpecCommand::Trust(args) => trust_or_ask(session, args, &settings).await,
     };
-    close(connection).await;
-    result
+    database(config)?.in_session(access, work).await
 }
 
 async fn find(connection: &mut Session, args: &TableArgs) -> anyhow::Result<LiveTable> {

@@ -4,9 +4,9 @@ use std::sync::mpsc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::progress::spinner;
-use super::text::{bytes, counted};
-use super::{DONE, FAILED, Output, SOME_TABLES_FAILED, ScopeArgs, database, out};
+use super::arguments::ScopeArgs;
+use super::text::{bytes, counted, spinner};
+use super::{DONE, FAILED, Output, SOME_TABLES_FAILED, database, out};
 use crate::catalog::errors::one_line;
 use crate::catalog::tables::TableIdentity;
 use crate::config::Config;

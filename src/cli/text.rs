@@ -1,8 +1,11 @@
-//! Numbers and tables for people.
+//! Numbers, tables and progress for people.
+
+use std::io::IsTerminal;
+use std::time::Duration;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
-use indicatif::{HumanBytes, HumanCount};
+use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
 use crate::telemetry::line;
 
@@ -38,6 +41,23 @@ pub fn columns(rows: &[Vec<String>], right: &[usize], indent: &str) -> String {
         }
     }
     table.lines().map(|line| format!("{indent}{}\n", line.trim_end())).collect()
+}
+
+/// A spinner on stderr with the time so far and a message; hidden where stderr is no terminal.
+/// `template` is added behind the message.
+pub(super) fn spinner(message: &str, template: &str) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) =
+        ProgressStyle::with_template(&format!("{{spinner}} {{elapsed}} {{msg}}{template}"))
+    {
+        bar.set_style(style);
+    }
+    bar.set_message(message.to_owned());
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
 }
 
 #[cfg(test)]

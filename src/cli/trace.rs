@@ -2,9 +2,10 @@
 
 use anyhow::ensure;
 
+use super::arguments::{TableName, table_name};
 use super::text::{bytes, columns, count, counted};
-use super::{DONE, Output, TableName, database, out, table_name};
-use crate::catalog::connect::close;
+use super::{DONE, Output, database, out};
+use crate::catalog::connect::Access;
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, catalogs};
 use crate::config::Config;
@@ -34,11 +35,10 @@ pub struct TraceArgs {
 }
 
 pub async fn run(config: &Config, args: &TraceArgs) -> anyhow::Result<u8> {
-    let database = database(config)?;
-    let mut connection = database.read_only_session().await?;
-    let told = tell(&mut connection, args).await;
-    close(connection).await;
-    told.map(|()| DONE)
+    database(config)?
+        .in_session(Access::ReadOnly, async |session| tell(session, args).await)
+        .await?;
+    Ok(DONE)
 }
 
 async fn tell(connection: &mut Session, args: &TraceArgs) -> anyhow::Result<()> {

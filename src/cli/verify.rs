@@ -1,8 +1,8 @@
 //! `tailrace verify`
 
-use super::progress::spinner;
-use super::text::count;
-use super::{DONE, Output, SOME_TABLES_FAILED, ScopeArgs, database, out};
+use super::arguments::ScopeArgs;
+use super::text::{count, spinner};
+use super::{DONE, Output, SOME_TABLES_FAILED, database, out};
 use crate::config::Config;
 use crate::telemetry::line;
 use crate::verify::report::{CheckReport, Report, Status};

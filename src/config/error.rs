@@ -11,7 +11,6 @@ pub enum ConfigError {
     /// A file that was asked for by name cannot be read.
     #[error("cannot read the configuration file {}: {source}", path.display())]
     Unreadable {
-        /// The file.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -19,9 +18,9 @@ pub enum ConfigError {
     /// A file is not TOML.
     #[error("{origin}, line {line}, is not TOML: {why}")]
     NotToml {
-        /// The file.
+        /// The path of the file.
         origin: String,
-        /// Where in it.
+        /// Counted from 1.
         line: usize,
         /// What the parser expected.
         why: String,
@@ -38,7 +37,6 @@ pub enum ConfigError {
          staging and production", looked_at.display()
     )]
     NoEnvironment {
-        /// The environment.
         name: String,
         /// Where its file could have been.
         looked_at: PathBuf,
@@ -46,7 +44,6 @@ pub enum ConfigError {
     /// A section was given a plain value.
     #[error("{section} ({origin}) is a section, not a value: write [{section}] and its keys")]
     NotASection {
-        /// The section.
         section: String,
         /// Who gave it.
         origin: String,
@@ -89,7 +86,6 @@ pub enum ConfigError {
     /// The password's file is of no use.
     #[error("cannot use database.password_file {}: {why}", path.display())]
     Password {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         why: String,

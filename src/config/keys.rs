@@ -29,7 +29,6 @@ pub struct Key {
     pub name: &'static str,
     /// What it does, one line of text each.
     pub help: &'static [&'static str],
-    /// Its default.
     pub preset: Preset,
     /// A phrase that says what it can be.
     pub accepts: fn() -> String,

@@ -23,11 +23,8 @@ const SOCKET_FOLDERS: [&str; 2] = ["/tmp", "/var/run/postgresql"];
 pub struct Wanted {
     /// The host as it was given, or the folder of a socket.
     pub host: String,
-    /// The port.
     pub port: u16,
-    /// The database.
     pub database: String,
-    /// The user.
     pub user: String,
 }
 

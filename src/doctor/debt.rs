@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::catalog::clock;
 use crate::catalog::compaction_sample::{self, Generation, Sampled, SampledTuple};
-use crate::catalog::connect::{Database, close};
+use crate::catalog::connect::{Access, Database};
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, LiveTable, catalogs, live_tables};
 use crate::policy::effective;
@@ -80,10 +80,9 @@ pub async fn debt(
     catalog: Option<&str>,
     rules: Rules,
 ) -> anyhow::Result<DebtReport> {
-    let mut connection = database.read_only_session().await?;
-    let read = debt_in(&mut connection, catalog, rules).await;
-    close(connection).await;
-    read
+    database
+        .in_session(Access::ReadOnly, async |session| debt_in(session, catalog, rules).await)
+        .await
 }
 
 async fn debt_in(

@@ -35,7 +35,6 @@ const READ_TABLES_FOR: Duration = Duration::from_secs(20);
 /// What is looked at.
 #[derive(Debug, Clone, Copy)]
 pub struct Doctor<'a> {
-    /// The database.
     pub database: &'a Database,
     /// What the daemon would do.
     pub settings: &'a Settings,

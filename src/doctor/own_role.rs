@@ -10,9 +10,9 @@ pub(super) const CHECK: &str = "rights";
 
 /// What a role may more than tailrace needs, and why that matters.
 pub struct TooMuch {
-    /// What.
+    /// What it may do, in words.
     pub what: String,
-    /// Why.
+    /// Why that is too much.
     pub why: &'static str,
 }
 

@@ -45,7 +45,6 @@ pub enum Counted {
 /// A table without a policy.
 #[derive(Debug, Clone)]
 pub struct Ungoverned {
-    /// Which.
     pub table: TableIdentity,
     /// What it is partitioned by: `day(at)`.
     pub field: String,

@@ -1,36 +1,6 @@
-//! The drop-commit itself: plan outside the lock, prove inside it.
-//!
-//! Who may commit in between, and why nothing is lost or left:
-//! - **Between planning and the grant** anybody may. An append adds files with ids from the
-//!   counter on that was read before planning: they are looked for again under the lock, and those
-//!   that nobody has examined are, by their own keys, in the write itself ([`super::LateRule`]); so are
-//!   vectors, whose ids come from the same counter. A compaction or a truncate ends planned files:
-//!   only what is live is ended; its outputs have new ids. DDL, a policy's change and a replaced
-//!   table are seen by the guards.
-//! - **After the grant** nobody who writes file rows, for all of them hold the commit lock. The
-//!   guard statement and the write are READ COMMITTED statements that begin after the grant, so
-//!   they see everything that was committed before it.
-//! - **If we die** anywhere before COMMIT, the server rolls back: by the broken connection, or by
-//!   `idle_in_transaction_session_timeout` where the client is only stopped. If we die at COMMIT,
-//!   the row of our history, written in the same transaction, tells which.
-//! - **Two requests with one key** meet at the commit lock: the second finds the first one's receipt
-//!   under it, before any other guard, and is answered from it. The receipt and the drop are one
-//!   transaction, so a client that was cut off at any moment learns by a retry what became of its request.
-//!
-//! # Where a pass, an explicit drop and a truncate differ
-//! All of them are one [`DropWrite`], committed by [`commit_once`] in somebody's name ([`Authority`]).
-//! Everything else is the same.
-//!
-//! | | pass | explicit drop | truncate |
-//! |---|---|---|---|
-//! | before any other guard | nothing | the key's receipt | the key's receipt, if it has a key |
-//! | guard of its own | the policy, whose rows stay locked | incarnation, `read_snapshot` | as an explicit drop |
-//! | a row that somebody has locked | its tuple is left out, the others go | refuses all | refuses all |
-//! | files that came after planning | what the late rule lets go; none in a piece | all | all |
-//! | size after the write | any | `drop.max_files` | `drop.max_files` |
-//! | which files | those of its tuples | those of its tuples | all of the table |
-//! | fence | as the policy says | as the request says | always |
-//! | last statement before COMMIT | the write | the receipt | the receipt, if it has a key |
+//! The drop-commit itself: planned outside the commit lock, proved inside it, and whole or absent whatever
+//! ends it. A pass, an explicit drop and a truncate are each one [`DropWrite`], committed by [`commit_once`] in
+//! somebody's name; where they differ, [`Authority`] says.
 
 use super::guard::{Authority, Refusal};
 use super::hold::{HeldLock, Times, millis};
@@ -76,6 +46,10 @@ enum Worked {
 
 /// Takes the commit lock, asks the guards, writes, and commits; or rolls back. Where `look_for_busy`,
 /// tuples of which somebody has locked a row are left out.
+///
+/// If we die anywhere before COMMIT, the server rolls back: by the broken connection, or by
+/// `idle_in_transaction_session_timeout` where the client is only stopped. If we die at COMMIT,
+/// the row of our history, written in the same transaction, tells which.
 pub async fn commit_once(
     session: &mut Session,
     table: &TableIdentity,
@@ -125,6 +99,20 @@ pub async fn commit_once(
 /// All that happens between grant and COMMIT: the guards in one round trip, then the write in
 /// another, then the receipt; after a first meeting with locked rows, one before the write that finds out
 /// whose.
+///
+/// Between planning and the grant anybody may have committed. An append adds files with ids from the
+/// counter on that was read before planning: they are looked for again here, and those that nobody has
+/// examined are, by their own keys, in the write itself ([`super::LateRule`]); so are vectors, whose ids
+/// come from the same counter. A compaction or a truncate ends planned files: only what is live is
+/// ended; its outputs have new ids. DDL, a policy's change and a replaced table are seen by the guards.
+///
+/// After the grant nobody who writes file rows commits, for all of them hold the commit lock. The
+/// guard statement and the write are READ COMMITTED statements that begin after the grant, so
+/// they see everything that was committed before it.
+///
+/// Two requests with one key meet at the commit lock: the second finds the first one's receipt here,
+/// before any other guard, and is answered from it. The receipt and the drop are one transaction, so a
+/// client that was cut off at any moment learns by a retry what became of its request.
 async fn under_lock(
     session: &mut Session,
     table: &TableIdentity,

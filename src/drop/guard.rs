@@ -14,7 +14,6 @@ use crate::policy::{Policy, Source};
 pub struct PolicyGuard {
     /// Stored, or a property.
     pub source: Source,
-    /// The planned revision.
     pub revision: i64,
     /// The property's text, which must still be the same.
     pub property_text: Option<String>,
@@ -56,7 +55,19 @@ pub struct OperatorGuard<'a> {
     pub receipt: Option<NewReceipt<'a>>,
 }
 
-/// In whose name a drop is made.
+/// In whose name a drop is made: a pass's, or an operator's, who drops partitions or truncates. Everything
+/// that is not here is the same for all of them:
+///
+/// | | pass | explicit drop | truncate |
+/// |---|---|---|---|
+/// | before any other guard | nothing | the key's receipt | the key's receipt, if it has a key |
+/// | guard of its own | the policy, whose rows stay locked | incarnation, `read_snapshot` | as an explicit drop |
+/// | a row that somebody has locked | its tuple is left out, the others go | refuses all | refuses all |
+/// | files that came after planning | what the late rule lets go; none in a piece | all | all |
+/// | size after the write | any | `drop.max_files` | `drop.max_files` |
+/// | which files | those of its tuples | those of its tuples | all of the table |
+/// | fence | as the policy says | as the request says | always |
+/// | last statement before COMMIT | the write | the receipt | the receipt, if it has a key |
 #[derive(Debug, Clone, Copy)]
 pub enum Authority<'a> {
     /// A policy's, which must be in force as it was planned; without one nothing is asked. What it cannot
@@ -95,15 +106,9 @@ pub enum Refusal {
     /// The policy was changed, paused or unset since planning, or is being written right now.
     PolicyChanged,
     /// The request's `read_snapshot` is above the head.
-    AheadOfHead {
-        /// The head.
-        head: i64,
-    },
+    AheadOfHead { head: i64 },
     /// The request's `read_snapshot` is below the floor.
-    BelowFloor {
-        /// The floor.
-        floor: i64,
-    },
+    BelowFloor { floor: i64 },
     /// The table was altered or dropped after the request's `read_snapshot`.
     DdlSince,
     /// Files came to the named partitions after the request's `read_snapshot`.

@@ -50,7 +50,6 @@ impl LateRule {
 /// A [`LateRule`] for the tuples of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Late<'a> {
-    /// The rule.
     pub rule: LateRule,
     /// For each tuple whether its values may be no times of the policy's column.
     pub doubtful: &'a [bool],
@@ -78,9 +77,9 @@ pub struct DropRequest<'a> {
     pub is_piece: bool,
     /// Whether `table_altered` is published too (see [`crate::catalog::drop_write::DropWrite::fence`]).
     pub fence: bool,
-    /// The snapshot's author.
+    /// `hog_snapshot.author`.
     pub author: &'a str,
-    /// The snapshot's message.
+    /// `hog_snapshot.commit_message`.
     pub message: &'a str,
 }
 

@@ -31,7 +31,6 @@ use crate::drop::plan::complete;
 pub enum Selection<'a> {
     /// Those of these tuples.
     Tuples {
-        /// The tuples.
         tuples: &'a [TupleOfSpec],
         /// For each the position of the value by which its files are found.
         lead: &'a [usize],

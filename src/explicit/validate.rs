@@ -11,7 +11,6 @@ use crate::rules::transform::{Undatable, canonical_integer};
 /// A tuple that an item names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
-    /// The tuple.
     pub tuple: TupleOfSpec,
     /// The position of the value by which its files are found.
     pub lead: usize,

@@ -14,7 +14,6 @@ use crate::explicit::problem::Problem;
 /// mistyped; who computes one gets no more than by asking openly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor {
-    /// The table's incarnation.
     pub table_uuid: Uuid,
     /// The window begins after it.
     pub from_snapshot: i64,

@@ -1,61 +1,10 @@
 //! A table's changes between two snapshots, as hoglake's own changefeed tells them, and what that
-//! one cannot tell: the files that a drop or truncate ended.
+//! one cannot tell: the files that a drop or truncate ended. Nothing of the window is missed, whatever
+//! commits or expires while it is told: where rows may be gone, the answer ends in an error.
 //!
 //! [`query`] says what can be asked, [`open`] checks it; [`stream`] tells the whole window in
 //! chunks, [`page`] tells it in pages; [`walk`] finds the rows of both, [`cursor`] is where a page
-//! ended. A handler:
-//!
-//! ```no_run
-//! # use tailrace::explicit::problem::Problem;
-//! # async fn example(database: tailrace::catalog::connect::Database,
-//! #     table: tailrace::explicit::call::TableRef, query: tailrace::feed::ChangesQuery,
-//! # ) -> Result<axum::response::Response, Problem> {
-//! use axum::{Json, body::Body, response::IntoResponse};
-//!
-//! let session = move || {
-//!     let database = database.clone();
-//!     async move { database.session().await.map(Box::new).map_err(|_| Problem::Internal) }
-//! };
-//! let mut first = session().await?;
-//! let changes = tailrace::feed::open(&mut first, &table, &query).await?;
-//! if changes.is_page() {
-//!     return Ok(Json(changes.page(&mut first).await?).into_response());
-//! }
-//! drop(first);
-//! let body = Body::from_stream(changes.stream(session));
-//! Ok(([("content-type", "application/json")], body).into_response())
-//! # }
-//! ```
-//!
-//! # Why nothing is missed between two chunks
-//! A window is (from, to] with `to` at or before the head, and is read in many transactions.
-//! Meanwhile others commit, the floor moves, expiry purges. What a chunk can miss, and why it does
-//! not:
-//! - **A commit that is not yet visible.** Snapshot ids are given out under the commit lock, and
-//!   a commit is visible before its lock is free: who sees the head at `to` sees every commit up
-//!   to it. So the set of rows that began, or ended, in the window was complete when the window
-//!   was opened.
-//! - **A row that changes.** `begin_snapshot` never does. `end_snapshot` is set once, to an id
-//!   above the head: a row that is open, or ended after `to`, never comes to end inside the
-//!   window. So the keys of a window do not move, and a walk in the order of keys sees each once.
-//!   (The hydrator changes a file's `stats_state`; it is told as it is found.)
-//! - **A row that is purged.** Expiry deletes files and vectors whose `end_snapshot` is at or below
-//!   the floor, and a vector whose file is. Everything that the window tells of began after `from`,
-//!   so it ends later still; an ended file ended after `from`. While the floor is at or below
-//!   `from`, no such row can go, and neither can a snapshot of the window with its changes, for
-//!   only those below the floor are deleted.
-//! - **A floor that passes `from`** is therefore the one thing to look for, and a look before or
-//!   after the read would not do: rows may go between the two. Each chunk is read in one
-//!   REPEATABLE READ transaction in which floor and rows are of one state. The floor is committed
-//!   before the first row is purged for it, so a state that lacks a row shows the floor that took
-//!   it. Such a chunk is not told: the walk ends in 410. That rows outlive the floor for a
-//!   while, because purging goes in pages, makes no difference: nobody asks whether they are
-//!   still there.
-//! - **A table that is dropped** takes its rows with it, floor or no floor. So each chunk looks,
-//!   in the same state, whether the incarnation that was opened is still live: 409 if not.
-//!
-//! And should a row be gone that none of this explains, then the catalog is damaged, and the walk
-//! ends in an error too: there is no short answer that looks whole.
+//! ended.
 
 pub mod cursor;
 pub mod page;
@@ -99,6 +48,30 @@ impl Changes {
 /// One transaction, in which a window without `ended_files` is looked through for files that a
 /// drop ended: about a thousand snapshots with a deletion take one statement.
 ///
+/// A handler:
+///
+/// ```no_run
+/// # use tailrace::explicit::problem::Problem;
+/// # async fn example(database: tailrace::catalog::connect::Database,
+/// #     table: tailrace::explicit::call::TableRef, query: tailrace::feed::ChangesQuery,
+/// # ) -> Result<axum::response::Response, Problem> {
+/// use axum::{Json, body::Body, response::IntoResponse};
+///
+/// let session = move || {
+///     let database = database.clone();
+///     async move { database.session().await.map(Box::new).map_err(|_| Problem::Internal) }
+/// };
+/// let mut first = session().await?;
+/// let changes = tailrace::feed::open(&mut first, &table, &query).await?;
+/// if changes.is_page() {
+///     return Ok(Json(changes.page(&mut first).await?).into_response());
+/// }
+/// drop(first);
+/// let body = Body::from_stream(changes.stream(session));
+/// Ok(([("content-type", "application/json")], body).into_response())
+/// # }
+/// ```
+///
 /// # Errors
 /// 404 for the table; 410 below the floor; 422 ahead of the head, for a window that ends before
 /// it begins, and for parameters that do not go together; 400 for a cursor that is none; 409
@@ -127,6 +100,9 @@ pub async fn open(
     let names = names(&table);
     let mut state = changefeed::begin(connection).await.map_err(|error| failed(&names, &error))?;
     let edges = edges(&mut state, &table).await?;
+    // Snapshot ids are given out under the commit lock, and a commit is visible before its lock is free: who
+    // sees the head at `to` sees every commit up to it. So the set of rows that began, or ended, in the window
+    // is complete by now.
     let to = asked.to_snapshot.unwrap_or(edges.head);
     check_window(asked.from_snapshot, to, edges)?;
     if !asked.ended_files {
@@ -207,6 +183,8 @@ async fn first_drop(
     }
 }
 
+/// Head and floor. A table that is dropped takes its rows with it, floor or no floor: so each transaction
+/// looks, in the state that it reads, whether the incarnation that was opened is still live.
 async fn edges(state: &mut Session, table: &TableIdentity) -> Result<Edges, Problem> {
     changefeed::edges(state, table.catalog_id, table.table_id, table.table_uuid)
         .await

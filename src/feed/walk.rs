@@ -39,6 +39,12 @@ impl Chunk {
 
 /// A walk. Whatever the window holds, it keeps at most the outline of 1,000 snapshots and
 /// [`BLOCK`] keys, and gives at most [`CHUNK`] entries at a time.
+///
+/// A window is (from, to] with `to` at or before the head, and is read in many transactions. Meanwhile
+/// others commit, and the keys of the window do not move: `begin_snapshot` never changes, and
+/// `end_snapshot` is set once, to an id above the head, so that a row that is open, or ended after `to`,
+/// never comes to end inside the window. A walk in the order of keys sees each once. (The hydrator
+/// changes a file's `stats_state`; it is told as it is found.)
 #[derive(Debug)]
 pub struct Walk {
     /// The table, as it was called when the window was opened.
@@ -108,6 +114,16 @@ impl Walk {
         most: usize,
     ) -> Result<Option<Chunk>, Problem> {
         let mut state = changefeed::begin(connection).await.map_err(|error| self.failed(&error))?;
+        // Expiry deletes files and vectors whose `end_snapshot` is at or below the floor, and a vector whose
+        // file is. Everything that the window tells of began after `from`, so it ends later still; an ended
+        // file ended after `from`. While the floor is at or below `from`, no such row can go, and neither can
+        // a snapshot of the window with its changes, for only those below the floor are deleted.
+        //
+        // A look before or after the read would not do: rows may go between the two. In this REPEATABLE READ
+        // transaction floor and rows are of one state, and the floor is committed before the first row is
+        // purged for it, so a state that lacks a row shows the floor that took it. That rows outlive the floor
+        // for a while, because purging goes in pages, makes no difference: nobody asks whether they are
+        // still there.
         let floor = edges(&mut state, &self.table).await?.floor;
         if self.from < floor {
             return Err(below_floor(self.from, floor));
@@ -195,7 +211,8 @@ impl Walk {
         failed(&names(&self.table), error)
     }
 
-    /// Rows are gone that nothing explains.
+    /// Rows are gone that nothing explains: the catalog is damaged, and there is no short answer that looks
+    /// whole.
     fn damaged(&self, rows: usize) -> Problem {
         let TableIdentity { catalog, namespace, table, .. } = &self.table;
         let error = format!("{rows} rows are gone that expiry had no right to");

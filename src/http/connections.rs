@@ -1,14 +1,6 @@
 //! Which connections there are, and which of them gives way to a new one where there are as many as
-//! may be: the one that has waited longest for its client.
-//!
-//! A connection waits for its client from the first moment in which nothing more of it is there to be
-//! read, or from the end of an answer, until the head of a request is complete, and again while the body of
-//! that request comes. Nothing has been begun for it then, so that nothing is lost but the client's time. In
-//! between, until the last byte of the answer is with the system, a request is in flight, and its connection
-//! is never taken.
-//!
-//! Whether a connection gives way or goes on is decided under one lock: a request that begins finds out
-//! there that its connection was taken, and is not carried out.
+//! may be: the one that has waited longest for its client. The connection of a request that is in flight is
+//! never taken.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -39,6 +31,11 @@ struct Known {
 }
 
 /// One connection. It counts until it is dropped, or gives way.
+///
+/// It waits for its client from the first moment in which nothing more of it is there to be read, or from the end
+/// of an answer, until the head of a request is complete, and again while the body of that request comes. Nothing
+/// has been begun for it then, so that nothing is lost but the client's time. In between, until the last byte of
+/// the answer is with the system, a request is in flight.
 pub struct Connection {
     connections: Arc<Connections>,
     place: Mutex<Place>,
@@ -126,7 +123,8 @@ impl Connection {
         }
     }
 
-    /// From now on a request is in flight; false if it gave way before.
+    /// From now on a request is in flight; false if it gave way before. That is decided under the lock under
+    /// which a connection is taken: a request whose connection was taken is not carried out.
     pub fn works(&self) -> bool {
         let mut place = self.place();
         *place = match *place {

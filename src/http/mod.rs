@@ -33,8 +33,8 @@ pub mod routes;
 pub mod same_origin;
 pub mod server;
 pub mod sessions;
-mod stalling;
 pub mod state;
+mod stream;
 #[cfg(test)]
 mod tests;
 pub mod tokens;

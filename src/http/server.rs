@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::connections::{Answer, Connection, Connections};
 use super::routes::router;
-use super::stalling::Stalling;
 use super::state::{Context, State};
+use super::stream::bounded;
 use crate::config::Config;
 use crate::events;
 
@@ -132,7 +132,7 @@ impl Server {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "small packets of a connection may wait");
         }
-        let io = TokioIo::new(Stalling::new(stream, self.write_timeout, connection.clone()));
+        let io = TokioIo::new(bounded(stream, self.write_timeout, connection.clone()));
         let header_timeout = self.header_timeout;
         async move {
             let (of, app) = (connection.clone(), TowerToHyperService::new(app));

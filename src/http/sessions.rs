@@ -72,7 +72,6 @@ pub struct Sessions {
 /// How many there may be of what.
 #[derive(Debug, Clone, Copy)]
 pub struct Numbers {
-    /// Sessions.
     pub sessions: usize,
     /// Of them, those of requests that look.
     pub looking: usize,
@@ -91,7 +90,6 @@ pub enum Use {
 
 /// A session of one request. It counts until it is closed or dropped.
 pub struct RequestSession {
-    /// The session.
     pub connection: Session,
     _permit: OwnedSemaphorePermit,
     _looking: Option<OwnedSemaphorePermit>,

@@ -32,7 +32,6 @@ pub enum Role {
 pub struct Caller {
     /// The token's name; `http` where none is asked for.
     pub name: Arc<str>,
-    /// What it allows.
     pub role: Role,
 }
 

@@ -80,6 +80,22 @@ impl Database {
         self.checked(Access::ReadOnly).await
     }
 
+    /// Works in a session that is opened for that, as [`Self::session`] or [`Self::read_only_session`] does,
+    /// and ends it in good order, however the work ended.
+    ///
+    /// # Errors
+    /// As there, or the work's own.
+    pub async fn in_session<T>(
+        &self,
+        access: Access,
+        work: impl AsyncFnOnce(&mut Session) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let mut session = self.checked(access).await?;
+        let done = work(&mut session).await;
+        close(session).await;
+        done
+    }
+
     async fn checked(&self, access: Access) -> anyhow::Result<Session> {
         let (connection, rows) = match self.open(access, &QUESTION).await.map_err(unanswered) {
             Ok(opened) => opened,
@@ -166,7 +182,6 @@ fn unanswered(error: anyhow::Error) -> anyhow::Error {
 /// What is installed in a database.
 #[derive(Debug, Default)]
 struct Installed {
-    /// The server's tables.
     server: ServerTables,
     /// The checksums of the migrations, by version.
     applied: BTreeMap<i64, Vec<u8>>,

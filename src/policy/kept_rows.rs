@@ -7,7 +7,6 @@ use crate::catalog::session::Session;
 /// A row with its table, whether or not that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptRow {
-    /// The catalog's key.
     pub catalog_id: i64,
     /// The table's key; another incarnation than the row's may have it.
     pub table_id: i64,

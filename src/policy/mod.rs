@@ -59,7 +59,6 @@ pub struct Policy {
     pub source_field_id: i64,
     /// How long a partition stays after its last instant.
     pub keep: Keep,
-    /// What it does.
     pub mode: Mode,
     /// Whether its drops are fenced: consumers of the server's own feed are told to reconcile, at
     /// the price that every append prepared before conflicts once.

@@ -17,11 +17,8 @@ use crate::rules::keep::Keep;
 /// A policy as somebody asks for it.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// The catalog's name.
     pub catalog: &'a str,
-    /// The namespace's name.
     pub namespace: &'a str,
-    /// The table's name.
     pub table: &'a str,
     /// A column or a partition field.
     pub field: &'a str,
@@ -39,7 +36,6 @@ pub struct Wanted<'a> {
 /// A policy that was set.
 #[derive(Debug, Clone)]
 pub struct Set {
-    /// For which table.
     pub table: TableIdentity,
     /// The stored policy that it took the place of.
     pub before: Option<Policy>,

@@ -70,9 +70,9 @@ impl PolicyRow {
 /// The rows of one table: the stored policy and the property's mirror.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PolicyRows {
-    /// The stored policy.
+    /// The row of source `stored`.
     pub stored: Option<PolicyRow>,
-    /// The mirror of the property.
+    /// The row of source `property`: the mirror of the table's property.
     pub mirror: Option<PolicyRow>,
 }
 

@@ -1,19 +1,8 @@
 //! Whether passes may act by the database's clock. Pure.
 //!
 //! What has expired is decided by the database's clock alone, so one that is ahead drops what must
-//! stay. Three witnesses are asked before a pass acts:
-//! - **This host's clock.** More than `guard.max_clock_skew` from the database's, either way, and one
-//!   of them is wrong.
-//! - **This host's clock since the last accepted pass.** Whatever each of them said then, the database's
-//!   must not have gone on by more than the host's, beyond twice that skew: each of the two
-//!   readings may be off by one, of whichever host.
-//! - **CLOCK_BOOTTIME since then**, which counts suspends and which nobody sets, so it also
-//!   notices where one machine's clock is both. It is only compared within one process. Where it was
-//!   the reason for a refusal, another process cannot ask it again, and refuses as long as the
-//!   database's clock has not gone back to before that refusal.
-//!
-//! What a refused pass saw is not remembered: the comparison goes on from the last accepted one, so a
-//! clock that comes back is accepted again.
+//! stay. Before a pass acts, this host's clock is asked, and this host's clock and CLOCK_BOOTTIME since the last
+//! accepted pass.
 
 mod refusal;
 
@@ -50,7 +39,7 @@ pub struct Boot {
 /// What this host's clocks said just before, or just after, the database answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostReading {
-    /// The time.
+    /// By the clock that is set.
     pub time: UtcInstant,
     /// CLOCK_BOOTTIME in milliseconds.
     pub boot_millis: Option<i64>,
@@ -115,7 +104,6 @@ pub struct Accepted {
     pub now: UtcInstant,
     /// The host's.
     pub host: Option<UtcInstant>,
-    /// CLOCK_BOOTTIME.
     pub boot: Option<Boot>,
 }
 
@@ -146,7 +134,19 @@ pub struct Acceptance {
     pub remembered: Accepted,
 }
 
-/// Whether a pass may act by this reading.
+/// Whether a pass may act by this reading. Three witnesses are asked:
+/// - **This host's clock.** More than `guard.max_clock_skew` from the database's, either way, and one
+///   of them is wrong.
+/// - **This host's clock since the last accepted pass.** Whatever each of them said then, the database's
+///   must not have gone on by more than the host's, beyond twice that skew: each of the two
+///   readings may be off by one, of whichever host.
+/// - **CLOCK_BOOTTIME since then**, which counts suspends and which nobody sets, so it also
+///   notices where one machine's clock is both. It is only compared within one process. Where it was
+///   the reason for a refusal, another process cannot ask it again, and refuses as long as the
+///   database's clock has not gone back to before that refusal.
+///
+/// What a refused pass saw is not remembered: the comparison goes on from the last accepted one, so a
+/// clock that comes back is accepted again.
 ///
 /// # Errors
 /// Why it may not.

@@ -56,7 +56,6 @@ pub enum Verdict {
     },
     /// It stays.
     Kept {
-        /// Why.
         reason: KeptReason,
         /// When it will have expired if nothing changes; `None` where it never does.
         leaves_at: Option<UtcInstant>,

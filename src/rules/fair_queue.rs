@@ -24,7 +24,6 @@ pub enum Step {
 pub struct Steps {
     /// Something is due, for so many nanoseconds.
     pub due: Option<i128>,
-    /// Files came late.
     pub late: bool,
     /// It has work for another reason.
     pub rest: bool,
@@ -82,7 +81,6 @@ pub struct Slices<T> {
 /// A turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice<T> {
-    /// Whose.
     pub whose: T,
     /// The step that it begins with.
     pub step: Step,

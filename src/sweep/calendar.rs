@@ -43,7 +43,6 @@ impl RowKey {
 /// A row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Which.
     pub key: RowKey,
     /// When the range of the value ends; of a day the earliest that was seen.
     pub range_end: UtcInstant,

@@ -39,7 +39,6 @@ const NOT_WHOLE: &str = "hog_snapshot has no row of the catalog's newest snapsho
 
 /// The work of a pass on one catalog, in one turn or several.
 pub struct CatalogSweep<'a> {
-    /// The catalog.
     pub catalog: &'a Catalog,
     /// What came of its tables, in no order; each with its place by namespace and name.
     pub reports: Vec<(usize, TableReport)>,

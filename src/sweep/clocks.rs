@@ -169,7 +169,7 @@ fn tell_jump(catalog: &str, reading: &Reading, refusal: &Refusal) {
 /// What is remembered of a catalog's clock, and why a pass that began now would do nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outlook {
-    /// The memory.
+    /// What is remembered of the catalog's clock.
     pub known: Remembered,
     /// What the rules say of the clocks as they are read here; a daemon on another host may see others,
     /// and `known.refusal` is what it said.

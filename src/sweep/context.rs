@@ -20,12 +20,7 @@ pub enum Progress<'a> {
     /// It turned to a table.
     Table(&'a TableIdentity),
     /// It ended files of a table.
-    Dropped {
-        /// The table.
-        table: &'a TableIdentity,
-        /// How many files.
-        files: i64,
-    },
+    Dropped { table: &'a TableIdentity, files: i64 },
 }
 
 /// Until when commits may start, by the clock of [`Pacing`].
@@ -47,7 +42,6 @@ pub struct Context<'a> {
     pub began: Instant,
     /// What the clocks said when that was read.
     pub clock: Reading,
-    /// How to work.
     pub settings: &'a Settings,
     /// No commit starts once it is cancelled.
     pub stop: &'a CancellationToken,

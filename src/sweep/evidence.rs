@@ -36,9 +36,7 @@ pub struct Evidence<'a> {
 /// A tuple that the evidence keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Withheld {
-    /// The tuple.
     pub tuple: ExpiredTuple,
-    /// Why it stays.
     pub reason: KeptReason,
     /// When it will have expired if nothing changes.
     pub leaves_at: Option<UtcInstant>,

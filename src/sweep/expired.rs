@@ -8,7 +8,6 @@ use crate::rules::instant::UtcInstant;
 /// A tuple that goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpiredTuple {
-    /// Which.
     pub tuple: TupleOfSpec,
     /// The position of the value by which its files are found.
     pub lead: usize,
@@ -21,7 +20,7 @@ pub struct ExpiredTuple {
     /// The latest instant of its rows by their statistics, where that is after the cutoff and only
     /// warns (`guard.cross_check = warn`).
     pub newest: Option<UtcInstant>,
-    /// What its files amount to.
+    /// The sums over its files.
     pub counts: Counts,
     /// The ids of its live files, ascending, below the id counter that was read before they were
     /// looked for ([`super::round::Round::found_below`]).

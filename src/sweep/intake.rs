@@ -36,7 +36,6 @@ pub struct Intake {
 
 /// A catalog, and what of it has work.
 pub struct CatalogIntake {
-    /// Which.
     pub catalog: Catalog,
     /// Why it is looked after, whatever its tables.
     pub reasons: Vec<CatalogReason>,

@@ -10,7 +10,7 @@ use super::expired::ExpiredTuple;
 use super::plan::{NOT_PARQUET, TablePlan, plan_by_book, plan_table};
 use super::settings::{Scope, Settings};
 use crate::catalog::clock;
-use crate::catalog::connect::{Database, close};
+use crate::catalog::connect::{Access, Database};
 use crate::catalog::errors::in_words;
 use crate::catalog::session::Session;
 use crate::catalog::tables::{LiveTable, TableIdentity, catalogs, live_tables};
@@ -76,26 +76,38 @@ pub async fn plan_all(
     scope: &Scope,
     at: Option<UtcInstant>,
 ) -> anyhow::Result<Plans> {
-    let mut connection = database.read_only_session().await?;
-    let clock = clock_at(&mut connection, settings, at).await?;
+    database
+        .in_session(Access::ReadOnly, async |session| {
+            plan_all_in(session, settings, scope, at).await
+        })
+        .await
+}
+
+async fn plan_all_in(
+    connection: &mut Session,
+    settings: &Settings,
+    scope: &Scope,
+    at: Option<UtcInstant>,
+) -> anyhow::Result<Plans> {
+    let clock = clock_at(connection, settings, at).await?;
     let as_of = clock.database;
     let mut plans = Plans { as_of, refused: Vec::new(), tables: Vec::new() };
-    for catalog in catalogs(&mut connection).await? {
+    for catalog in catalogs(connection).await? {
         if !scope.has_catalog(&catalog.name) {
             continue;
         }
         let from = plans.tables.len();
-        for table in live_tables(&mut connection, &catalog, true).await? {
+        for table in live_tables(connection, &catalog, true).await? {
             if !scope.has_table(&table.identity.namespace, &table.identity.table) {
                 continue;
             }
-            let look = effective::look(&mut connection, &table, settings.min_keep).await?;
+            let look = effective::look(connection, &table, settings.min_keep).await?;
             let plan = match look {
                 Ok(None) => continue,
                 Err(problem) => Err(problem),
                 Ok(Some(_)) if !table.is_parquet => Err(NOT_PARQUET.to_owned()),
                 Ok(Some(policy)) => {
-                    plan_table(&mut connection, &table.identity, &policy, as_of, settings)
+                    plan_table(connection, &table.identity, &policy, as_of, settings)
                         .await
                         .map_err(|error| in_words(&error))
                 }
@@ -103,10 +115,9 @@ pub async fn plan_all(
             plans.tables.push((table.identity, plan));
         }
         if let (None, Some((first, _))) = (at, plans.tables.get(from)) {
-            plans.refused.extend(refused_in(&mut connection, first, &clock, settings).await?);
+            plans.refused.extend(refused_in(connection, first, &clock, settings).await?);
         }
     }
-    close(connection).await;
     Ok(plans)
 }
 

@@ -1,14 +1,10 @@
-//! A pass over one table: find, drop, remember.
+//! A pass over one table: find, drop, remember. Under a policy that observes the same is done, but for the commits.
 //!
-//! What is due by the calendar comes first, of all tables: a few short statements, whatever the table and its
-//! neighbours hold. Then the values of files that came since the watermark are put into the calendar, and looked up
-//! where they have expired. A **full** pass, the first one and every `sweep.full_pass_every`, trusts nothing:
-//! it looks up every expired value there is and then reads all of the table's files in pieces, which finds
-//! what was overlooked and counts what stays. All go in rounds: find some, drop them, find more; so that no
-//! more than one round is in memory, and no transaction or statement is open while commits are made or paused
-//! for.
-//!
-//! Under a policy that observes the same is done, but for the commits.
+//! What is due by the calendar comes first, of all tables; then what came since the watermark. A **full** pass, the
+//! first one and every `sweep.full_pass_every`, trusts nothing: it looks up every expired value there is and then
+//! reads all of the table's files in pieces, which finds what was overlooked and counts what stays. All go in rounds,
+//! so that no more than one round is in memory, and no transaction or statement is open while commits are made or
+//! paused for.
 
 mod due;
 mod full_scan;
@@ -241,7 +237,9 @@ impl<'a> Enforcement<'a> {
         Ok(noted.marks)
     }
 
-    /// What is due, then what came late, then what a full pass lists, then the reading: each only where all
+    /// What is due, which a few short statements tell, whatever the table and its neighbours hold; then what came
+    /// late, whose values are put into the calendar, and looked up where they have expired; then what a full pass
+    /// lists, then the reading: each only where all
     /// before it was tried, but for late files, whose values are put into the calendar all the same. The turn
     /// begins after the step that the pass is through with, and ends with its last one: what is due of other
     /// tables comes before what is late of this one.

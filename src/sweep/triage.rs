@@ -114,7 +114,6 @@ pub struct Rules {
 /// That a table has work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Work {
-    /// Why.
     pub reasons: Vec<Reason>,
     /// What is done of it.
     pub steps: Steps,
@@ -292,7 +291,6 @@ pub fn left_out(look: &TableLook, column: Option<&str>, now: UtcInstant) -> Opti
 /// What is known of a catalog beside [`CatalogLook`].
 #[derive(Debug, Clone, Copy)]
 pub struct CatalogFacts<'a> {
-    /// The catalog.
     pub look: &'a CatalogLook,
     /// It was compared at length, and was restored.
     pub is_restored: bool,

@@ -72,7 +72,6 @@ pub struct Waiting {
     pub tuple: StoredTuple,
     /// As a person read it when it was found.
     pub display: String,
-    /// Why.
     pub reason: WaitReason,
     /// Since when for this reason.
     pub since: UtcInstant,

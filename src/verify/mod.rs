@@ -1,17 +1,9 @@
 //! Whether what must hold does: the invariants of retention, asked of the database, read-only.
 //!
-//! Each catalog is looked at in one REPEATABLE READ transaction that cannot write and takes no lock
-//! but those of reading, so that all of its checks see one moment: under load, what is committed
-//! meanwhile is neither half seen nor taken for a violation. Each check has a savepoint of its own
-//! in it, and a budget: one whose statement the server cancels goes back to its savepoint, and the
-//! next one goes on at the same moment. That is what sessions of an exported snapshot would give
-//! too, at the price of a session for each check and of one that must sit idle in its transaction,
-//! which the server ends after 30 s. The price of ours is one old snapshot, kept from vacuum for at
-//! most as many budgets as there are checks.
-//!
-//! What could not be looked at is `incomplete`, never `ok`: a budget that ran out, a right that the
-//! role lacks, an index that somebody removed. What an older server cannot support, for it has no such
-//! index or table, is `unsupported`: listed, and no failure, for nothing mends it but another server.
+//! Each catalog is looked at in one transaction, so that all of its checks see one moment. What could not be looked
+//! at is `incomplete`, never `ok`: a budget that ran out, a right that the role lacks, an index that somebody removed.
+//! What an older server cannot support, for it has no such index or table, is `unsupported`: listed, and no failure,
+//! for nothing mends it but another server.
 
 mod density;
 mod history;
@@ -30,7 +22,7 @@ mod waiting;
 use std::collections::BTreeMap;
 
 use crate::catalog::checks::{CatalogState, catalog_state};
-use crate::catalog::connect::{Database, close};
+use crate::catalog::connect::{Access, Database};
 use crate::catalog::restore::{Restored, restored};
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, LiveTable, TableIdentity, catalogs, live_tables};
@@ -106,10 +98,9 @@ pub async fn verify(
     settings: &Settings,
     scope: &Scope,
 ) -> anyhow::Result<Report> {
-    let mut connection = database.read_only_session().await?;
-    let report = verify_in(&mut connection, settings, scope).await;
-    close(connection).await;
-    report
+    database
+        .in_session(Access::ReadOnly, async |session| verify_in(session, settings, scope).await)
+        .await
 }
 
 /// As [`verify`], in a session that is there already. It must not be in a transaction.
@@ -143,6 +134,13 @@ const BEGIN: &str = "begin isolation level repeatable read read only; \
     set local lock_timeout = '1s'";
 
 /// `None` where the catalog is gone, or has no table of the scope.
+///
+/// One REPEATABLE READ transaction that cannot write and takes no lock but those of reading: under load, what
+/// is committed meanwhile is neither half seen nor taken for a violation. Each check has a savepoint of its own
+/// in it, and a budget: one whose statement the server cancels goes back to its savepoint, and the next one goes
+/// on at the same moment. That is what sessions of an exported snapshot would give too, at the price of a session
+/// for each check and of one that must sit idle in its transaction, which the server ends after 30 s. The price of
+/// ours is one old snapshot, kept from vacuum for at most as many budgets as there are checks.
 async fn verify_catalog(
     connection: &mut Session,
     catalog: &Catalog,

@@ -105,7 +105,7 @@ impl Status {
 /// What a check has found.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// How many.
+    /// How many were found, those beyond the samples too.
     pub count: i64,
     /// The first of them.
     pub samples: Vec<Sample>,

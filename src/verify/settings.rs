@@ -15,7 +15,7 @@ pub struct Settings {
     pub renewal_grace: Duration,
     /// How long a check may take for a catalog.
     pub budget: Duration,
-    /// The settings of passes.
+    /// As passes have them.
     pub sweep: sweep::Settings,
 }
 

@@ -12,17 +12,15 @@ use crate::catalog::tuples::TupleOfSpec;
 /// A drop as our history has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedDrop {
-    /// Which.
     pub drop_id: Uuid,
     /// The snapshot that it made.
     pub snapshot_id: i64,
-    /// The table.
     pub table_id: i64,
     /// The policy that it acted for; `None` for an explicit drop.
     pub policy_revision: Option<i64>,
-    /// When.
+    /// The time of its snapshot.
     pub dropped_at: DateTime<Utc>,
-    /// The sums.
+    /// Over all of its tuples.
     pub counts: Counts,
     /// The tuples; `None` for a whole table.
     pub tuples: Option<Vec<TupleOfSpec>>,
@@ -101,7 +99,7 @@ pub async fn noted_undone(
 /// What a snapshot says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SnapshotChanges {
-    /// Whether it is there.
+    /// Whether the snapshot is there.
     pub exists: bool,
     /// Its changes: kind and object, in this order.
     pub changes: Vec<(String, i64)>,
@@ -149,9 +147,7 @@ pub async fn changes_of(
 /// What a snapshot ended of one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndedRows {
-    /// The snapshot.
     pub snapshot_id: i64,
-    /// The table.
     pub table_id: i64,
     /// The rows that are there.
     pub counts: Counts,

@@ -31,9 +31,8 @@ pub async fn lease_tables(connection: &mut Session) -> sqlx::Result<LeaseTables>
 pub struct Lease {
     /// The table whose files it names.
     pub table_id: i64,
-    /// Its key.
     pub group_key: String,
-    /// How many files.
+    /// How many files it names.
     pub files: i32,
     /// When it ends: so long after it was taken, or last renewed, as a lease holds.
     pub expires_at: DateTime<Utc>,

@@ -48,9 +48,8 @@ pub async fn catalog_state(
 /// When a data file began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Begin {
-    /// The file.
     pub data_file_id: i64,
-    /// Its first snapshot.
+    /// The first snapshot that it is visible at.
     pub begin_snapshot: i64,
     /// When that was made; `None` where expiry has deleted it, and the floor is past it then.
     pub at: Option<DateTime<Utc>>,

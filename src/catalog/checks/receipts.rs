@@ -8,7 +8,6 @@ use crate::catalog::session::Session;
 /// A receipt, and what agrees with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComparedReceipt {
-    /// Its key.
     pub idempotency_key: Uuid,
     /// Its drop; `None` where it has none.
     pub drop_id: Option<Uuid>,

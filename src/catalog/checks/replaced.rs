@@ -7,9 +7,7 @@ use crate::catalog::session::Session;
 /// A policy of a table that is gone, and a live table in its place that has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftPolicy {
-    /// The catalog's key.
     pub catalog_id: i64,
-    /// The catalog's name.
     pub catalog: String,
     /// The table that had the policy.
     pub old_table_id: i64,
@@ -19,13 +17,11 @@ pub struct LeftPolicy {
     pub table_id: i64,
     /// Whether the catalog says that it took the place; else it has the name and no more is known.
     pub is_replacement: bool,
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub table: String,
-    /// The policy's field.
+    /// As the policy was written.
     pub field: String,
-    /// How long it kept.
+    /// As the policy was written.
     pub keep: String,
     /// What it did: `enforce`, `observe` or `paused`.
     pub mode: String,

@@ -6,11 +6,9 @@ use crate::catalog::session::Session;
 /// A live vector on such a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeftVector {
-    /// The vector.
     pub delete_file_id: i64,
-    /// Its file.
+    /// The file whose rows it hides.
     pub data_file_id: i64,
-    /// The file's table.
     pub table_id: i64,
     /// The drop that ended the file.
     pub snapshot_id: i64,

@@ -33,7 +33,7 @@ pub async fn files_left(
 pub struct Queue {
     /// How many rows were counted.
     pub undrained: i64,
-    /// Whether those are all.
+    /// Whether there are no more than that.
     pub is_all: bool,
     /// By mark, how many of them are at or below it.
     at_or_below: BTreeMap<i64, i64>,

@@ -208,17 +208,15 @@ pub async fn newest(
 /// A drop as our history and the catalog show it.
 #[derive(Debug, Clone)]
 pub struct DropRow {
-    /// Its snapshot.
+    /// The one that it made, at which its files ended.
     pub snapshot_id: i64,
-    /// The table's key.
     pub table_id: i64,
-    /// The table's incarnation.
     pub table_uuid: Uuid,
     /// The name that the table has, or had last; `None` if no pass saw it before it went.
     pub table: Option<String>,
     /// The policy that it acted for; `None` for an explicit one.
     pub policy_revision: Option<i64>,
-    /// When it was made.
+    /// The time of its snapshot.
     pub dropped_at: UtcInstant,
     /// What it ended.
     pub counts: Counts,

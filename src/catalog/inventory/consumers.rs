@@ -10,7 +10,7 @@ use crate::catalog::session::Session;
 pub struct Consumer {
     /// As the consumer calls itself.
     pub consumer_id: String,
-    /// The table's incarnation.
+    /// The table that it reads.
     pub table_uuid: Uuid,
     /// Up to where it has read.
     pub committed_snapshot: i64,

@@ -5,7 +5,6 @@ use crate::catalog::session::Session;
 /// A role that may create in a schema though it owns neither that nor the catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Creator {
-    /// The schema.
     pub schema: String,
     /// The role; `None` for PUBLIC, which is every role.
     pub role: Option<String>,

@@ -9,11 +9,10 @@ pub struct Foreign {
     pub kind: String,
     /// The schema that it is in; `None` for one itself.
     pub schema: Option<String>,
-    /// Its name.
     pub name: String,
     /// The arguments of a function, in brackets.
     pub arguments: Option<String>,
-    /// The role.
+    /// The role that owns it.
     pub owner: String,
 }
 

@@ -7,7 +7,6 @@ use crate::catalog::session::Session;
 /// The rights of a role, by itself, through its memberships and through PUBLIC.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Privileges {
-    /// Its name.
     pub role: String,
     /// Attributes that give it more than any grant: `superuser`, `createrole`, ...; not `bypassrls`
     /// where one of the relations has row-level security, for then it is needed.

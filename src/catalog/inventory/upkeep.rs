@@ -46,7 +46,6 @@ const DRAINED_LOOKED_AT: i64 = 20_000;
 /// What cleanup drained within the last hour, as far as it is seen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Drained {
-    /// Rows.
     pub rows: i64,
     /// From the oldest of them until now.
     pub seconds: f64,
@@ -94,7 +93,6 @@ const SNAPSHOTS_LOOKED_AT: i64 = 5_000;
 /// The snapshots of the last hour, as far as they are seen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Churn {
-    /// Snapshots.
     pub snapshots: i64,
     /// Those with the given author.
     pub ours: i64,

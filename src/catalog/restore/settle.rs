@@ -1,24 +1,5 @@
 //! Settling a restore: all that was learned after the newest fact that agrees is forgotten, once, by
-//! the pass that has the catalog's lease.
-//!
-//! What each table of ours holds of a catalog, and what becomes of it:
-//! - `drop_history`: drops that the catalog does not know are noted undone, for good. Of the others,
-//!   what was noted of their rows and objects since is taken back: rows may be there again, and ids of
-//!   the removal queue are given out again.
-//! - `noted_head`: facts that do not agree go; the ones that agree stay.
-//! - `table_state`: watermarks go back to what is agreed, readings and counts are forgotten, and each table
-//!   owes a full pass at once.
-//! - `calendar`: stays, for it only says where to look; and the values of undone drops are put in again.
-//! - `waiting`: stays. Each look confirms it or forgets it.
-//! - `catalog_state`: all of it goes, for it knows snapshots and schema versions, which are given out again.
-//! - `spec_copy`: see `forget_specs` in `specs`.
-//! - `window_rule`: kept by `schema_version`, which is given out again. All rows of the catalog go.
-//! - `clock_memory.trusted_head`: see [`lower_trusted_head`]. The rest is of clocks, not of catalogs.
-//! - `drop_receipt`: a receipt is of its drop, and a replay asks what became of that.
-//! - `source_column_type`: stays. A type too many is one more way to read a value, and keeps.
-//! - `policy`: stays, for it says what somebody wants, but for what was learned with it: see
-//!   `pause_policies` below.
-//! - `claimant`, `window_setting`, `installation`: know no ids of a catalog's.
+//! the pass that has the catalog's lease. What that means of each table of ours, [`settle`] says.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -76,7 +57,6 @@ pub struct Settled {
 pub struct Untrusted {
     /// NAMESPACE.TABLE.
     pub table: Option<String>,
-    /// The spec.
     pub spec_id: i64,
 }
 
@@ -87,7 +67,7 @@ pub struct PausedPolicy {
     pub namespace: Option<String>,
     /// The same.
     pub table: Option<String>,
-    /// The field as written.
+    /// As written.
     pub field: String,
     /// How long a partition stayed, as written.
     pub keep: String,
@@ -95,6 +75,14 @@ pub struct PausedPolicy {
 
 /// Settles the restore of a catalog, in one transaction.
 /// Whoever calls it has the catalog's lease. Marks are noted anew `window` after `now`.
+///
+/// What a table of ours holds of a catalog is treated by the functions below, but for these:
+/// - `clock_memory.trusted_head`: [`lower_trusted_head`] has treated it before. The rest is of clocks, not of
+///   catalogs.
+/// - `waiting` stays. Each look confirms it or forgets it.
+/// - `drop_receipt` stays: a receipt is of its drop, and a replay asks what became of that.
+/// - `source_column_type` stays. A type too many is one more way to read a value, and keeps.
+/// - `claimant`, `window_setting`, `installation` know no ids of a catalog's.
 pub async fn settle(
     connection: &mut Session,
     catalog_id: i64,
@@ -122,7 +110,7 @@ pub async fn settle(
     Ok(Settled { undone, undone_tables, paused, untrusted })
 }
 
-/// What it says of a drop is what [`super::undone()`] says.
+/// Drops that the catalog does not know are noted undone, for good: those of which [`super::undone()`] says so.
 async fn note_undone(connection: &mut Session, since: Since, now: UtcInstant) -> sqlx::Result<u64> {
     let noted = sqlx::query!(
         r#"update tailrace.drop_history h set undone_seen_at = $3
@@ -142,7 +130,8 @@ async fn note_undone(connection: &mut Session, since: Since, now: UtcInstant) ->
     Ok(noted.rows_affected())
 }
 
-/// Takes back that rows or objects of drops were seen to be gone.
+/// Takes back that rows or objects of drops were seen to be gone since: rows may be there again, and ids of the
+/// removal queue are given out again.
 async fn forget_ends(connection: &mut Session, since: Since) -> sqlx::Result<()> {
     sqlx::query!(
         r#"update tailrace.drop_history
@@ -164,8 +153,12 @@ async fn forget_ends(connection: &mut Session, since: Since) -> sqlx::Result<()>
     Ok(())
 }
 
-/// Takes the watermarks back, and has each table read anew. What ids of files were given out since is not known
-/// of what is agreed: late are all files that began after it, whatever their ids.
+/// Takes the watermarks of `table_state` back to what is agreed, and has each table read anew: readings and counts
+/// are forgotten, and it owes a full pass at once. What ids of files were given out since is not known of what is
+/// agreed: late are all files that began after it, whatever their ids.
+///
+/// All of the catalog goes from `catalog_state`, which knows snapshots and schema versions, and from `window_rule`,
+/// which is kept by `schema_version`: both are given out again.
 async fn forget_sweeps(connection: &mut Session, since: Since) -> sqlx::Result<()> {
     sqlx::query!(
         r#"with rules as (
@@ -189,7 +182,8 @@ async fn forget_sweeps(connection: &mut Session, since: Since) -> sqlx::Result<(
     Ok(())
 }
 
-/// Policies know their column by its id, which is given out again. The mirror of a property that was
+/// Policies stay, for they say what somebody wants; but they know their column by its id, which is given out
+/// again. The mirror of a property that was
 /// made since is made anew, from the property. A stored policy that was set since is paused, unless its
 /// column began with its table or up to what is agreed: what has the column's id now, or gets it next, is
 /// not what was meant. So is one of a table that is not there, for that may come back without the column. The
@@ -255,8 +249,9 @@ async fn withdraw_trust(
 }
 
 /// Puts the values of the drops that were just noted as undone into the calendar again, as due: their files may be
-/// back. Each value of a tuple is put in, for the history does not tell by which the files are found; those that
-/// are no lead values of their specs leave with the look that finds nothing. Returns the tables.
+/// back. What else the calendar has stays, for it only says where to look. Each value of a tuple is put in, for the
+/// history does not tell by which the files are found; those that are no lead values of their specs leave with the
+/// look that finds nothing. Returns the tables.
 async fn recall_values(
     connection: &mut Session,
     catalog_id: i64,
@@ -288,6 +283,7 @@ async fn recall_values(
     Ok(put.into_iter().collect())
 }
 
+/// Facts that do not agree go from `noted_head`; those that agree stay.
 async fn forget_heads(connection: &mut Session, since: Since) -> sqlx::Result<()> {
     sqlx::query!(
         r#"delete from tailrace.noted_head h

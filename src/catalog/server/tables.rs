@@ -2,7 +2,6 @@
 
 /// A table of the server's as the contract has it.
 pub(super) struct Table {
-    /// Its name.
     pub(super) name: &'static str,
     /// What passes and drops read and write of it.
     pub(super) needed: &'static str,

@@ -10,7 +10,6 @@ use crate::rules::instant::UtcInstant;
 /// A catalog as it stands beside what was noted of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogLook {
-    /// Which.
     pub catalog: Catalog,
     /// Its newest snapshot.
     pub head: i64,

@@ -14,7 +14,7 @@ pub struct Through<'a> {
     pub error: Option<&'a str>,
     /// What had ended by then was looked at.
     pub cutoff: Option<UtcInstant>,
-    /// The policy's revision.
+    /// The revision of the policy by which it went.
     pub policy_revision: i64,
     /// The catalog's `schema_version`, read before anything else of the table was.
     pub schema_version: i64,

@@ -56,13 +56,10 @@ pub async fn shapes(
 /// A table whose definition was found as it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unchanged {
-    /// The catalog's key.
     pub catalog_id: i64,
-    /// The table's incarnation.
     pub table_uuid: Uuid,
     /// The catalog's `schema_version` as it was read before the shape was.
     pub schema_version: i64,
-    /// The shape.
     pub shape: String,
 }
 

@@ -11,7 +11,6 @@ use crate::catalog::tables::TableIdentity;
 /// A governed table beside what was noted of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableLook {
-    /// Which.
     pub identity: TableIdentity,
     /// False for packed tables, which are left alone.
     pub is_parquet: bool,
@@ -19,9 +18,9 @@ pub struct TableLook {
     pub has_property: bool,
     /// Its text, where it is one.
     pub property: Option<String>,
-    /// The stored policy.
+    /// Our row of source `stored`.
     pub stored: Option<PolicyLook>,
-    /// The mirror of the property.
+    /// Our row of source `property`.
     pub mirror: Option<PolicyLook>,
     /// What passes noted, of this incarnation.
     pub state: Option<StateLook>,
@@ -41,7 +40,7 @@ pub struct PolicyLook {
     pub revision: i64,
     /// `enforce`, `observe` or `paused`.
     pub mode: String,
-    /// The field as written.
+    /// As written.
     pub field: String,
     /// The column that it means.
     pub source_field_id: i64,

@@ -72,11 +72,8 @@ pub async fn earliest_ends(
 /// A table and the snapshot up to which its files were looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watermark {
-    /// The catalog's key.
     pub catalog_id: i64,
-    /// The table's key.
     pub table_id: i64,
-    /// The snapshot.
     pub through_snapshot: i64,
 }
 

@@ -3,14 +3,13 @@
 use crate::catalog::session::Session;
 use crate::catalog::specs::{TableShape, spec_book, table_shape};
 use crate::catalog::tables::{TableIdentity, find_table};
-use crate::cli::TableName;
+use crate::cli::arguments::TableName;
 use crate::rules::expiry::{SpecBook, SpecField};
 use crate::rules::transform::TimeRange;
 
 /// A live table with its columns and specs.
 #[derive(Debug)]
 pub struct Known {
-    /// Which.
     pub identity: TableIdentity,
     /// Its live columns and spec.
     pub shape: TableShape,

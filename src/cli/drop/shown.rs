@@ -21,11 +21,10 @@ pub struct Teller<'a> {
 pub struct Line<'a> {
     /// The names and values by which it was asked for.
     pub typed: &'a str,
-    /// Its spec.
     pub spec_id: i64,
-    /// Its stored texts.
+    /// As they are stored, by key index.
     pub values: &'a [Option<String>],
-    /// Its files.
+    /// How many files it has.
     pub files: i64,
     /// Their bytes, where they were counted.
     pub bytes: Option<i64>,

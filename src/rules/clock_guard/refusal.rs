@@ -19,7 +19,6 @@ pub enum Refusal {
     },
     /// The database's clock went on by more than a witness since the last accepted pass.
     Jumped {
-        /// Which.
         witness: Witness,
         /// By how many nanoseconds the database's clock went on.
         database_nanos: i128,

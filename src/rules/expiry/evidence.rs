@@ -109,9 +109,7 @@ impl Bound {
 /// In which units a column's eight-byte bounds may count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BoundUnits {
-    /// Microseconds.
     pub micros: bool,
-    /// Nanoseconds.
     pub nanos: bool,
 }
 
@@ -147,7 +145,6 @@ impl BoundUnits {
 /// What is known of a file beside its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileEvidence {
-    /// Its id.
     pub data_file_id: i64,
     /// The least row id of its rows, also where a compaction wrote it.
     pub row_id_start: i64,
@@ -184,7 +181,6 @@ pub enum Weighed {
     },
     /// It stays.
     Kept {
-        /// Why.
         reason: KeptReason,
         /// When it will have expired if nothing changes; `None` where that is not known.
         leaves_at: Option<UtcInstant>,

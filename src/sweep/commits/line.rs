@@ -41,7 +41,6 @@ pub struct Task {
     pub batch: Batch,
     /// Of a split tuple: the pieces that are still to go; `None` before the first one.
     pub pieces: Option<VecDeque<Files>>,
-    /// When.
     pub turn: Turn,
     /// How often it was cancelled for its length.
     pub cancelled: u32,

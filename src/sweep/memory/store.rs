@@ -17,7 +17,6 @@ use crate::rules::kept::Census;
 /// What was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loaded {
-    /// The memory.
     pub memory: Memory,
     /// The policy's revision when a pass last looked at everything that was due.
     pub policy_revision: Option<i64>,

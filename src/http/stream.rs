@@ -1,4 +1,5 @@
-//! A connection whose client takes nothing of its answer is given up; and it is told what was read and flushed.
+//! The stream of a connection: a client that takes nothing of its answer is given up, and the connection is told
+//! what was read and flushed.
 
 use std::io;
 use std::pin::Pin;
@@ -8,40 +9,28 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Sleep, sleep};
+use tokio_io_timeout::TimeoutWriter;
 
 use super::connections::Connection;
 
-/// A stream on which a write that makes no progress for `patience` is an error.
-pub struct Stalling {
+/// A stream on which a write, a flush or an end that makes no progress for `patience` is an error.
+pub fn bounded(
     stream: TcpStream,
     patience: Duration,
     connection: Arc<Connection>,
-    stalled: Option<Pin<Box<Sleep>>>,
+) -> Pin<Box<TimeoutWriter<Telling>>> {
+    let mut bounded = TimeoutWriter::new(Telling { stream, connection });
+    bounded.set_timeout(Some(patience));
+    Box::pin(bounded)
 }
 
-impl Stalling {
-    pub fn new(stream: TcpStream, patience: Duration, connection: Arc<Connection>) -> Self {
-        Stalling { stream, patience, connection, stalled: None }
-    }
-
-    /// What came of a write: progress stops the clock, none starts it.
-    fn bounded<T>(
-        &mut self,
-        context: &mut Context<'_>,
-        came: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
-        if came.is_ready() {
-            self.stalled = None;
-            return came;
-        }
-        let patience = self.patience;
-        let clock = self.stalled.get_or_insert_with(|| Box::pin(sleep(patience)));
-        clock.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
-    }
+/// A stream that tells its connection.
+pub struct Telling {
+    stream: TcpStream,
+    connection: Arc<Connection>,
 }
 
-impl AsyncRead for Stalling {
+impl AsyncRead for Telling {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -55,14 +44,13 @@ impl AsyncRead for Stalling {
     }
 }
 
-impl AsyncWrite for Stalling {
+impl AsyncWrite for Telling {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let came = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.bounded(context, came)
+        Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
     fn poll_write_vectored(
@@ -70,8 +58,7 @@ impl AsyncWrite for Stalling {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let came = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.bounded(context, came)
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -84,11 +71,10 @@ impl AsyncWrite for Stalling {
         if matches!(came, Poll::Ready(Ok(()))) {
             self.connection.flushed();
         }
-        self.bounded(context, came)
+        came
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let came = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.bounded(context, came)
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
