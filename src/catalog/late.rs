@@ -3,13 +3,6 @@
 //! Whole snapshots at a time, by hog_data_file_live: neither neighbours nor ended files are read. A
 //! snapshot that is larger than that is read by the primary key within its own block of ids, which one
 //! commit allocates under the lock, in pieces; the place in it is part of the watermark.
-//!
-//! A second statement reads the values of these files, by ranges of ids: one commit gives out consecutive ids, and
-//! reading a range of entries takes a third of the time of finding each by its key. A file and its values are of one
-//! transaction and values do not change, so whoever sees the file sees its values in any later statement. A file that
-//! ends and is expired in between has no values any more, and needs no row. A restore in between may give the ids
-//! to other files: the next pass finds the catalog restored, sets the watermark back and owes a full pass. A
-//! connection that is lost in between moves no watermark.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -96,6 +89,12 @@ impl Files {
 
 /// Reads on from a watermark, at most [`AT_ONCE`] files; in the block of a snapshot, where the piece before
 /// stopped in one.
+///
+/// Two statements: the files, then their values. A file and its values are of one transaction and values do not
+/// change, so whoever sees the file sees its values in any later statement. A file that ends and is expired in
+/// between has no values any more, and needs no row. A restore in between may give the ids to other files: the
+/// next pass finds the catalog restored, sets the watermark back and owes a full pass. A connection that is lost
+/// in between moves no watermark.
 pub async fn late_values(
     connection: &mut Session,
     of: &LateFiles<'_>,
@@ -233,9 +232,10 @@ async fn in_block(
     Ok((files, watermark, Some(snapshot_id)))
 }
 
-/// How many files have which value. A range of ids may be of neighbours' files, too; what these have is left
-/// out. By the primary key: the sum keeps the planner from the lookup index, of which it would read all entries
-/// of a key.
+/// How many files have which value, by ranges of ids: one commit gives out consecutive ids, and reading a range of
+/// entries takes a third of the time of finding each by its key. A range may be of neighbours' files, too; what
+/// these have is left out. By the primary key: the sum keeps the planner from the lookup index, of which it would
+/// read all entries of a key.
 async fn values_of(
     connection: &mut Session,
     of: &LateFiles<'_>,

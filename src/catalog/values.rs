@@ -151,7 +151,7 @@ pub struct Found {
     pub more: Vec<FromValue>,
 }
 
-/// The table's live files that have one of the values; of each value at most [`PAGE`] / number of values
+/// The table's live files that have one of the values; of each value at most `PAGE` / number of values
 /// entries, the lowest ids first. A file is found once for each of its values that is asked for.
 ///
 /// The entries of a value are those of the whole catalog and of ended files too: where it has more, that is told

@@ -1,7 +1,7 @@
 //! What a policy is ([`Policy`]), how its parts are read ([`keep`](crate::rules::keep), [`field`],
 //! [`property`]), what its field is called by now ([`present`]), how one is stored on demand ([`set`]) and taken
 //! away ([`mod@unset`]) and where it is kept ([`store`]), also when its table is gone ([`tombstones`]); and since
-//! when one is in force ([`since`]).
+//! when one is in force ([`governed`]).
 
 pub mod command;
 pub(crate) mod effective;
