@@ -22,7 +22,7 @@
 //! | [`mod@drop`] | the shared drop-commit: guards, commit, receipt |
 //! | [`installation`] | our own schema: migrations, and the check that it fits, which each session begins with |
 //! | [`policy`] | what a policy is; which one is in force; where it is stored |
-//! | [`catalog`] | the only place that knows `hog_*` tables: identities, specs, files by value, the commit lock and tail |
+//! | [`catalog`] | the only place that knows `hog_*` tables: identities, specs, the finder of live files, the commit lock and tail |
 //! | [`telemetry`] | the log |
 //! | [`config`] | every setting, from every place that it can come from |
 //! | [`events`] | the names of what the log tells |

@@ -1,4 +1,4 @@
-//! The only place that knows the `hog_*` tables: identities, specs, discovery, the commit lock
+//! The only place that knows the `hog_*` tables: identities, specs, the finder of live files, the commit lock
 //! and tail, and what this server has. SQL finds them through the session's search_path (see
 //! [`connect`]), for they may live in any schema; our own objects are always `tailrace.*`.
 //!
