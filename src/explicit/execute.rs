@@ -1,7 +1,7 @@
 //! The execution of an explicit drop: what a request asks for becomes a drop in an operator's name, and
 //! what comes of it an answer in the contract's words.
 
-mod answers;
+mod refusals;
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;

@@ -1,7 +1,7 @@
 //! What is expired at a time, what will be and when: a pure function of the file's own spec,
 //! its stored values, `keep` and `now`. Doubt keeps.
 //!
-//! The one rule that deletes: a value has expired iff the END of the range that it covers is
+//! The one rule that deletes ([`has_expired`]): a value has expired iff the END of the range that it covers is
 //! at or before `now - keep`, under its own spec and under every other time transform that
 //! the table ever had in that place (see [`SpecJudge`]). What a value alone does not prove is
 //! weighed by [`evidence`].
@@ -41,6 +41,11 @@ impl Retention {
     pub fn cutoff(&self) -> UtcInstant {
         self.now.minus(self.keep)
     }
+}
+
+/// The rule of expiry: a range of time has expired once its end is `keep` ago.
+pub fn has_expired(end: UtcInstant, keep: Duration, now: UtcInstant) -> bool {
+    end.plus(keep) <= now
 }
 
 /// What becomes of a file.

@@ -1,6 +1,7 @@
 //! Leases of ours that protect what needs no protection any more.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::Scene;
 use super::probe::{Probe, Stop};
@@ -8,11 +9,18 @@ use super::report::Findings;
 use super::report::Sample;
 use crate::catalog::checks::leases::{Lease, lease_tables, leases};
 use crate::claims::LEASE;
+use crate::config::Config;
 use crate::policy::governed::Governed;
 use crate::rules::instant::UtcInstant;
 
 /// Leases in one piece.
 const PIECE: i64 = 1_000;
+
+/// How long a lease may outlive the policy that it was taken for: only the next renewal lets go of it, which may be
+/// two times `compaction.renew_every` away. No less than `grace`, which files have.
+pub fn renewal_grace(config: &Config, grace: Duration) -> Duration {
+    config.compaction.renew_every.get().saturating_mul(2).max(grace)
+}
 
 /// Looks at every lease of our claimant in the catalog.
 pub async fn check(
@@ -77,8 +85,6 @@ fn problem(lease: &Lease, is_fine: bool, now: UtcInstant, then: UtcInstant) -> O
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::leases::renewal_grace;
 use crate::config::Config;
 use crate::sweep;
 
@@ -10,8 +11,7 @@ use crate::sweep;
 pub struct Settings {
     /// How long after its expiry a file may be live.
     pub grace: Duration,
-    /// How long the next renewal of claims may be away, at least the grace: only that lets go of the claims of a
-    /// table without an enforced policy.
+    /// How long claims may outlive the policy that they were made for ([`super::leases`]).
     pub renewal_grace: Duration,
     /// How long a check may take for a catalog.
     pub budget: Duration,
@@ -24,7 +24,7 @@ impl Settings {
     pub fn from_config(config: &Config) -> Self {
         let every = config.distance_of_passes();
         let grace = config.verify.grace.map_or(every.saturating_mul(2), |grace| grace.get());
-        let renewal_grace = config.compaction.renew_every.get().saturating_mul(2).max(grace);
+        let renewal_grace = renewal_grace(config, grace);
         Settings {
             grace,
             renewal_grace,

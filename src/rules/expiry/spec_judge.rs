@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::book::{SpecBook, SpecField};
 use super::domain::Domain;
 use super::evidence::Doubt;
-use super::{KeptReason, Retention, Verdict};
+use super::{KeptReason, Retention, Verdict, has_expired};
 use crate::rules::instant::UtcInstant;
 use crate::rules::transform::{TimeRange, TimeTransform, Undatable};
 
@@ -124,7 +124,7 @@ impl SpecJudge {
         }
         let reason = if all.iter().any(|readings| readings.own.start > now) {
             KeptReason::Future
-        } else if all.iter().all(|readings| readings.own.end.plus(keep) <= now) {
+        } else if all.iter().all(|readings| has_expired(readings.own.end, keep, now)) {
             KeptReason::AmbiguousSpec
         } else {
             KeptReason::NotExpired
@@ -238,7 +238,7 @@ impl TimeField {
 
 impl Readings {
     pub(super) fn expired_at(&self, keep: Duration, now: UtcInstant) -> bool {
-        let ended = |range: &TimeRange| range.end.plus(keep) <= now;
+        let ended = |range: &TimeRange| has_expired(range.end, keep, now);
         ended(&self.own)
             && self.others.iter().filter(|range| range.start <= now.plus(FAR_AHEAD)).all(ended)
     }
