@@ -2,6 +2,7 @@
 
 mod broken;
 mod cut;
+mod gone;
 mod history;
 mod late;
 mod lost;
