@@ -32,12 +32,13 @@ bench: setup
 	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" BENCH="$(BENCH)" \
 	  $(CARGO) bench --locked --bench scale -- $(ROWS)
 
-# Format, lints, documentation, and the committed checks of the SQL.
+# Format, lints, documentation, the committed checks of the SQL, and what GitHub reads.
 check: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --workspace
 	scripts/queries.sh --check
+	scripts/check-github.sh
 
 # Server programs of Postgres, only if none are found; and a Rust toolchain must be there.
 setup:

@@ -6,6 +6,7 @@ mod own_role;
 mod policies;
 mod rights;
 mod row_security;
+mod secrets;
 mod server;
 mod specs;
 mod upkeep;
