@@ -16,6 +16,7 @@ mod kit;
 mod pins;
 mod policy;
 mod python;
+mod repository;
 mod rules;
 mod semantics;
 mod server;
