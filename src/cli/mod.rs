@@ -188,7 +188,7 @@ fn database(config: &Config) -> anyhow::Result<Database> {
     Ok(Database {
         options: config.connect_options()?,
         schema: config.database.schema.as_str().to_owned(),
-        connect_timeout: config.database.connect_timeout.get(),
+        connect_timeout: config.connect_timeout(),
         patience: Patience::default(),
     })
 }
