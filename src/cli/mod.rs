@@ -122,7 +122,11 @@ pub async fn run(cli: Cli) -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
-    if let Err(error) = telemetry::init(&config.log) {
+    let mut log = config.log.clone();
+    if !matches!(cli.command, Command::Run) {
+        log.filter = log.command_filter.clone();
+    }
+    if let Err(error) = telemetry::init(&log) {
         say(&format!("tailrace: {}\n", in_words(&error)));
         return ExitCode::from(FAILED);
     }

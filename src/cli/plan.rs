@@ -45,11 +45,9 @@ pub async fn run(config: &Config, args: &PlanArgs) -> anyhow::Result<u8> {
     bar.finish_and_clear();
     let plans = plans?;
     let report = PlanReport::of(&plans);
-    anyhow::ensure!(
-        !report.tables.is_empty() || args.scope.scope() == Default::default(),
-        "no live table with a policy in {}: see `tailrace policy list`",
-        args.scope.describe()
-    );
+    if report.tables.is_empty() && args.scope.scope() != Default::default() {
+        return Err(args.scope.nothing_found(&database).await);
+    }
     out::show(args.output, &report, text)?;
     Ok(if report.failures() == 0 { DONE } else { SOME_TABLES_FAILED })
 }

@@ -162,7 +162,7 @@ fn from_variables(options: &LoadOptions) -> Result<Layer, ConfigError> {
     for key in KEYS {
         let shared = match key.path().as_str() {
             "database.url" => "DATABASE_URL",
-            "log.filter" => "RUST_LOG",
+            "log.filter" | "log.command_filter" => "RUST_LOG",
             _ => continue,
         };
         if let Some(text) = options.variable(shared) {
