@@ -105,7 +105,7 @@ impl Database {
             let waited = format!("no session within {:?}", self.connect_timeout);
             Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, waited)).into())
         });
-        opened.map_err(|error| match error.downcast_ref::<sqlx::Error>() {
+        opened.map_err(|error: anyhow::Error| match error.downcast_ref::<sqlx::Error>() {
             Some(cause) => {
                 let context = format!("cannot connect {}{}", self.place(), what_to_do(cause));
                 error.context(context)
