@@ -169,6 +169,12 @@ impl Config {
         cron.and_then(|cron| cron.longest_distance(Utc::now())).unwrap_or_else(|| self.every())
     }
 
+    /// How long opening a session may take: `connect_timeout` of the URL, else `database.connect_timeout`.
+    pub fn connect_timeout(&self) -> Duration {
+        let of_url = self.database.url.as_ref().and_then(DatabaseUrl::connect_timeout);
+        of_url.unwrap_or(self.database.connect_timeout.get())
+    }
+
     /// How to connect: the URL, and `tailrace` as the application's name if the URL has none. The password
     /// is that of `database.password_file`, else of the URL, of `PGPASSWORD`, or of libpq's password file.
     /// Files are read anew each time, so that a rotated password is found.

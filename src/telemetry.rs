@@ -169,6 +169,7 @@ pub mod capture {
     use tracing::subscriber::DefaultGuard;
 
     use super::*;
+    use crate::config::LogFilter;
 
     /// Collects the lines of this thread for as long as it lives.
     pub struct Capture {
@@ -178,8 +179,8 @@ pub mod capture {
 
     /// Starts to collect, as JSON, what `filter` lets through.
     pub fn start(filter: &str) -> Capture {
-        let filter = filter.parse().expect("a filter");
-        let log = Log { format: LogFormat::Json, filter };
+        let filter: LogFilter = filter.parse().expect("a filter");
+        let log = Log { format: LogFormat::Json, command_filter: filter.clone(), filter };
         let lines = Shared::default();
         let writer = lines.clone();
         let subscriber = subscriber(&log, false, move || writer.clone()).expect("a subscriber");
@@ -205,6 +206,7 @@ pub mod capture {
 #[cfg(test)]
 mod tests {
     use super::{Log, LogFormat, Shared, capture, subscriber};
+    use crate::config::LogFilter;
     use crate::events;
 
     /// In the log of a terminal and in JSON, with colors and without.
@@ -215,7 +217,8 @@ mod tests {
         for (format, color) in
             [(LogFormat::Pretty, false), (LogFormat::Pretty, true), (LogFormat::Json, true)]
         {
-            let log = Log { format, filter: "info".parse().expect("a filter") };
+            let filter: LogFilter = "info".parse().expect("a filter");
+            let log = Log { format, command_filter: filter.clone(), filter };
             let lines = Shared::default();
             let writer = lines.clone();
             let subscriber = subscriber(&log, color, move || writer.clone()).expect("a subscriber");

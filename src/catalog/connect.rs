@@ -100,10 +100,49 @@ impl Database {
             let rows = pooler::ask(&mut session, &setup).await?;
             Ok((session, rows))
         };
-        tokio::time::timeout(self.connect_timeout, open).await.unwrap_or_else(|_| {
+        let opened = tokio::time::timeout(self.connect_timeout, open).await;
+        let opened = opened.unwrap_or_else(|_| {
             let waited = format!("no session within {:?}", self.connect_timeout);
             Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, waited)).into())
+        });
+        opened.map_err(|error: anyhow::Error| match error.downcast_ref::<sqlx::Error>() {
+            Some(cause) => {
+                let context = format!("cannot connect {}{}", self.place(), what_to_do(cause));
+                error.context(context)
+            }
+            None => error,
         })
+    }
+
+    /// Where the sessions are, for people.
+    fn place(&self) -> String {
+        let options = &self.options;
+        let user = options.get_username();
+        let database = options.get_database().unwrap_or(user);
+        let host = match options.get_socket() {
+            Some(socket) => socket.display().to_string(),
+            None => options.get_host().to_owned(),
+        };
+        format!("to database {database:?} at {host}:{} as role {user:?}", options.get_port())
+    }
+}
+
+/// What an operator looks at first, where a session is refused; empty where the error says it.
+fn what_to_do(error: &sqlx::Error) -> &'static str {
+    match error {
+        sqlx::Error::Io(_) => {
+            " (is the server running, does it listen there, and does the network lead to it?)"
+        }
+        sqlx::Error::Tls(_) => " (see sslmode and sslrootcert of database.url)",
+        sqlx::Error::Database(refused) => match refused.code().as_deref() {
+            Some("28P01" | "28000") => {
+                " (see the role in database.url, its password in database.password_file, database.url, \
+                 PGPASSWORD or ~/.pgpass, and the server's pg_hba.conf)"
+            }
+            Some("3D000") => " (see the database's name in database.url)",
+            _ => "",
+        },
+        _ => "",
     }
 }
 

@@ -1,5 +1,10 @@
 //! Arguments that several commands take.
 
+use anyhow::anyhow;
+
+use crate::catalog::connect::{Access, Database};
+use crate::catalog::session::Session;
+use crate::catalog::tables::{catalogs, find_live_table};
 use crate::explicit::validate::{LONGEST_AUTHOR, LONGEST_MESSAGE, fits};
 use crate::sweep::Scope;
 
@@ -17,6 +22,44 @@ impl ScopeArgs {
     pub fn scope(&self) -> Scope {
         let table = self.table.clone().map(|name| (name.namespace, name.table));
         Scope { catalog: self.catalog.clone(), table }
+    }
+
+    /// Why nothing was found: what of the scope is not there, or that no table in it has a policy.
+    pub async fn nothing_found(&self, database: &Database) -> anyhow::Error {
+        match database
+            .in_session(Access::ReadOnly, async |session| self.missing(session).await)
+            .await
+        {
+            Ok(Some(missing)) => anyhow!(missing),
+            Ok(None) => anyhow!(
+                "no live table with a policy in {}: see `tailrace policy list`",
+                self.describe()
+            ),
+            Err(error) => error,
+        }
+    }
+
+    async fn missing(&self, session: &mut Session) -> anyhow::Result<Option<String>> {
+        let (all, scope) = (catalogs(session).await?, self.scope());
+        let named: Vec<_> = all.iter().filter(|catalog| scope.has_catalog(&catalog.name)).collect();
+        if let (Some(name), true) = (&self.catalog, named.is_empty()) {
+            let names: Vec<_> = all.iter().map(|catalog| format!("{:?}", catalog.name)).collect();
+            let there_are = match names.as_slice() {
+                [] => "there is none".to_owned(),
+                names => format!("there are: {}", names.join(", ")),
+            };
+            return Ok(Some(format!("there is no catalog {name:?}; {there_are}")));
+        }
+        let Some(TableName { namespace, table }) = &self.table else { return Ok(None) };
+        for catalog in named {
+            let (id, name) = (catalog.catalog_id, catalog.name.as_str());
+            if find_live_table(session, id, name, namespace, table).await?.is_some() {
+                return Ok(None);
+            }
+        }
+        let place = self.catalog.as_ref().map(|name| format!("catalog {name:?}"));
+        let place = place.unwrap_or_else(|| "any catalog".to_owned());
+        Ok(Some(format!("there is no live table {namespace}.{table} in {place}")))
     }
 
     pub fn describe(&self) -> String {

@@ -122,7 +122,11 @@ pub async fn run(cli: Cli) -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
-    if let Err(error) = telemetry::init(&config.log) {
+    let mut log = config.log.clone();
+    if !matches!(cli.command, Command::Run) {
+        log.filter = log.command_filter.clone();
+    }
+    if let Err(error) = telemetry::init(&log) {
         say(&format!("tailrace: {}\n", in_words(&error)));
         return ExitCode::from(FAILED);
     }
@@ -188,7 +192,7 @@ fn database(config: &Config) -> anyhow::Result<Database> {
     Ok(Database {
         options: config.connect_options()?,
         schema: config.database.schema.as_str().to_owned(),
-        connect_timeout: config.database.connect_timeout.get(),
+        connect_timeout: config.connect_timeout(),
         patience: Patience::default(),
     })
 }

@@ -1,5 +1,7 @@
 //! `tailrace plan`
 
+use chrono::NaiveDate;
+
 use super::arguments::ScopeArgs;
 use super::text::{bytes, columns, counted, spinner};
 use super::{DONE, Output, SOME_TABLES_FAILED, database, out};
@@ -19,7 +21,8 @@ use crate::telemetry::line;
 pub struct PlanArgs {
     #[command(flatten)]
     scope: ScopeArgs,
-    /// Plan for this time (RFC 3339, such as 2026-09-17T00:00:00Z) instead of the database's now.
+    /// Plan for this time instead of the database's now: RFC 3339, such as 2026-09-17T06:00:00Z, or a date, which is
+    /// its midnight in UTC.
     #[arg(long, value_name = "TIME", value_parser = instant)]
     at: Option<UtcInstant>,
     /// How to show it.
@@ -28,8 +31,9 @@ pub struct PlanArgs {
 }
 
 fn instant(text: &str) -> Result<UtcInstant, String> {
-    text.parse().map_err(|error| {
-        format!("{error}: say it as 2026-09-17T00:00:00Z, with an offset or Z (RFC 3339)")
+    let midnight = text.parse::<NaiveDate>().ok().map(|date| format!("{date}T00:00:00Z"));
+    midnight.as_deref().unwrap_or(text).parse().map_err(|error| {
+        format!("{error}: say it as 2026-09-17, or as 2026-09-17T06:00:00Z with an offset or Z (RFC 3339)")
     })
 }
 
@@ -41,11 +45,9 @@ pub async fn run(config: &Config, args: &PlanArgs) -> anyhow::Result<u8> {
     bar.finish_and_clear();
     let plans = plans?;
     let report = PlanReport::of(&plans);
-    anyhow::ensure!(
-        !report.tables.is_empty() || args.scope.scope() == Default::default(),
-        "no live table with a policy in {}: see `tailrace policy list`",
-        args.scope.describe()
-    );
+    if report.tables.is_empty() && args.scope.scope() != Default::default() {
+        return Err(args.scope.nothing_found(&database).await);
+    }
     out::show(args.output, &report, text)?;
     Ok(if report.failures() == 0 { DONE } else { SOME_TABLES_FAILED })
 }
@@ -224,4 +226,22 @@ pub(super) fn expired_text(expired: &[PartitionReport]) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_is_its_midnight_in_utc() {
+        let midnight = "2026-12-01T00:00:00Z".parse().expect("an instant");
+        for text in ["2026-12-01", "2026-12-1", "2026-12-01T00:00:00Z", "2026-12-01T02:00:00+02:00"]
+        {
+            assert_eq!(instant(text), Ok(midnight), "{text}");
+        }
+        for text in ["2026-12-32", "2026-12-01T00:00:00", "tomorrow", ""] {
+            let refused = instant(text).expect_err("no time");
+            assert!(refused.ends_with("say it as 2026-09-17, or as 2026-09-17T06:00:00Z with an offset or Z (RFC 3339)"), "{refused}");
+        }
+    }
 }

@@ -31,21 +31,24 @@ pub async fn run(config: &Config, args: &SweepArgs) -> anyhow::Result<u8> {
         run_pass(&database, &settings, &args.scope.scope(), &stop, progress).await
     })
     .await?;
-    anyhow::ensure!(
-        !report.tables.is_empty()
-            || !report.skipped_catalogs.is_empty()
-            || !report.failed_catalogs.is_empty()
-            || stop.is_cancelled()
-            || args.scope.scope() == Default::default(),
-        "no live table with a policy in {}: see `tailrace policy list`",
-        args.scope.describe()
-    );
+    let is_empty = report.tables.is_empty()
+        && report.skipped_catalogs.is_empty()
+        && report.failed_catalogs.is_empty();
+    if is_empty && !stop.is_cancelled() && args.scope.scope() != Default::default() {
+        return Err(args.scope.nothing_found(&database).await);
+    }
     out::show(args.output, &report, |report| text(report, stop.is_cancelled()))?;
     Ok(match (report.failed_catalogs.is_empty(), report.failures()) {
         (false, _) => FAILED,
+        (true, 0) if is_kept_out(&report) => SOME_TABLES_FAILED,
         (true, 0) => DONE,
         (true, _) => SOME_TABLES_FAILED,
     })
+}
+
+/// Whether other daemons kept the pass from everything.
+fn is_kept_out(report: &PassReport) -> bool {
+    report.tables.is_empty() && !report.skipped_catalogs.is_empty()
 }
 
 /// Shows what the pass is at, on a terminal. A thread of its own draws: the pass does not wait for a
@@ -114,6 +117,9 @@ pub fn text(report: &PassReport, stopped: bool) -> String {
     for catalog in &report.skipped_catalogs {
         let catalog = line(catalog);
         text.push_str(&format!("{catalog}: skipped, another daemon works on it\n"));
+    }
+    if is_kept_out(report) {
+        text.push_str("Nothing was looked at: run it again once the other daemon's pass is over\n");
     }
     text
 }

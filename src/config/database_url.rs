@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use sqlx::ConnectOptions;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
@@ -33,6 +34,39 @@ const PARAMETERS: [&str; 18] = [
     "options",
 ];
 
+const KEEPALIVES: &str = "each session has its own: leave it out";
+
+/// Parameters of libpq that the driver does not have: the values that ask for nothing, and why no others can be.
+const OF_LIBPQ: [(&str, &[&str], &str); 8] = [
+    (
+        "target_session_attrs",
+        &["any"],
+        "the driver connects to one host: name the primary's, or a proxy's that \
+      leads to it",
+    ),
+    (
+        "channel_binding",
+        &["disable", "prefer"],
+        "the driver has none: ask for TLS by sslmode=verify-full",
+    ),
+    (
+        "gssencmode",
+        &["disable", "prefer"],
+        "the driver has no GSSAPI: ask for TLS by sslmode=verify-full",
+    ),
+    ("keepalives", &["1"], KEEPALIVES),
+    ("keepalives_idle", &[], KEEPALIVES),
+    ("keepalives_interval", &[], KEEPALIVES),
+    ("keepalives_count", &[], KEEPALIVES),
+    ("tcp_user_timeout", &[], KEEPALIVES),
+];
+
+/// libpq's name of `database.connect_timeout`, which it stands in for: whole seconds.
+const CONNECT_TIMEOUT: &str = "connect_timeout";
+
+/// The longest that it may be, as there.
+const LONGEST_CONNECT_TIMEOUT: u64 = 300;
+
 const MASK: &str = "***";
 
 /// A `postgres://` URL. [`fmt::Debug`] and [`fmt::Display`] mask its passwords, and no error
@@ -51,6 +85,13 @@ impl DatabaseUrl {
         let given = self.password().or_else(|| std::env::var("PGPASSWORD").ok());
         let is_given = given.is_some_and(|password| !password.is_empty());
         let mut url = self.0.clone();
+        // The driver would log those that it does not know.
+        let known: Vec<_> = url.query_pairs().filter(|(name, _)| is_of_driver(name)).collect();
+        let known: Vec<_> = known
+            .into_iter()
+            .map(|(name, value)| (name.into_owned(), value.into_owned()))
+            .collect();
+        url.query_pairs_mut().clear().extend_pairs(known);
         if !is_given {
             // With one, be it empty, the driver does not look into that file by itself.
             url.query_pairs_mut().append_pair("password", "");
@@ -95,6 +136,11 @@ impl DatabaseUrl {
             .unwrap_or_else(|| "localhost".to_owned())
     }
 
+    /// How long opening a session may take, where the URL says so.
+    pub fn connect_timeout(&self) -> Option<Duration> {
+        self.parameter(CONNECT_TIMEOUT)?.parse().ok().map(Duration::from_secs)
+    }
+
     /// The last value of a query parameter.
     fn parameter(&self, wanted: &str) -> Option<String> {
         let found = self.0.query_pairs().filter(|(name, _)| name == wanted).last();
@@ -129,6 +175,51 @@ fn mask_parameter(pair: &str) -> String {
     if secret { format!("{name}={MASK}") } else { pair.to_owned() }
 }
 
+/// Whether the driver has a parameter.
+fn is_of_driver(name: &str) -> bool {
+    PARAMETERS.contains(&name)
+        || name.strip_prefix("options[").is_some_and(|rest| rest.ends_with(']'))
+}
+
+/// Why a parameter cannot be. Repeats no value of one that may hold a secret.
+fn check_parameter(name: &str, value: &str) -> Result<(), String> {
+    if name == CONNECT_TIMEOUT {
+        let seconds = value.parse::<u64>().ok();
+        return match seconds.is_some_and(|seconds| (1..=LONGEST_CONNECT_TIMEOUT).contains(&seconds))
+        {
+            true => Ok(()),
+            false => Err(format!(
+                "{name} cannot be {value:?}: whole seconds from 1 to {LONGEST_CONNECT_TIMEOUT}"
+            )),
+        };
+    }
+    if let Some((_, values, why)) = OF_LIBPQ.iter().find(|(known, ..)| *known == name) {
+        return match values.contains(&value) {
+            true => Ok(()),
+            false => Err(format!("{name} cannot be {value:?}: {why}")),
+        };
+    }
+    if !is_of_driver(name) {
+        // With an unescaped ? in a password, the name is a piece of it.
+        let plain = name.chars().all(|c| c.is_ascii_lowercase() || "_-".contains(c));
+        let name = if plain { format!(" {name:?}") } else { String::new() };
+        let known = PARAMETERS.iter().filter(|name| !name.contains('-'));
+        let known: Vec<_> = known
+            .chain([&CONNECT_TIMEOUT])
+            .chain(OF_LIBPQ.iter().map(|(name, ..)| name))
+            .copied()
+            .collect();
+        return Err(format!(
+            "it has a parameter{name} that is not known; known: {}",
+            known.join(", ")
+        ));
+    }
+    if matches!(name, "sslmode" | "ssl-mode") && value.parse::<PgSslMode>().is_err() {
+        return Err(format!("{name} cannot be {value:?}"));
+    }
+    Ok(())
+}
+
 impl FromStr for DatabaseUrl {
     type Err = String;
 
@@ -146,17 +237,7 @@ impl FromStr for DatabaseUrl {
             return Err("it has a # in it: write %23".into());
         }
         for (name, value) in url.query_pairs() {
-            let known = PARAMETERS.contains(&&*name)
-                || name.strip_prefix("options[").is_some_and(|rest| rest.ends_with(']'));
-            if !known {
-                // With an unescaped ? in a password, the name is a piece of it.
-                let plain = name.chars().all(|c| c.is_ascii_lowercase() || "_-".contains(c));
-                let name = if plain { format!(" {name:?}") } else { String::new() };
-                return Err(format!("it has a parameter{name} that nobody knows"));
-            }
-            if matches!(&*name, "sslmode" | "ssl-mode") && value.parse::<PgSslMode>().is_err() {
-                return Err(format!("{name} cannot be {value:?}"));
-            }
+            check_parameter(&name, &value)?;
         }
         let url = Self(url);
         url.connect_options()?;

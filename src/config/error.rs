@@ -58,6 +58,13 @@ pub enum ConfigError {
         /// What exists in its place.
         known: String,
     },
+    /// A variable that is none of ours, and nearly one.
+    #[error("the variable {variable} is not read: write {meant}")]
+    Mistyped {
+        variable: String,
+        /// The variable that it nearly is.
+        meant: String,
+    },
     /// A value that its key cannot have.
     #[error("{path}{value} ({origin}): {why}; accepted: {accepts}")]
     Value {

@@ -260,7 +260,10 @@ settings! {
     Log = "log" {
         /// "auto" is pretty on a terminal and JSON elsewhere.
         format: LogFormat = Default("auto"),
-        /// Which lines. RUST_LOG sets it too, below TAILRACE__LOG__FILTER.
+        /// Which lines of `tailrace run`. RUST_LOG sets it too, below TAILRACE__LOG__FILTER.
         filter: LogFilter = Default("info"),
+        /// Which lines of the commands that end by themselves, whose result is on stdout: all but `tailrace run`.
+        /// RUST_LOG sets it too, below TAILRACE__LOG__COMMAND_FILTER.
+        command_filter: LogFilter = Default("warn"),
     }
 }

@@ -141,6 +141,17 @@ fn from_toml(origin: &str, text: &str) -> Result<Layer, ConfigError> {
     Ok(layer)
 }
 
+/// The variable that was meant by one that differs from it by its underscores or its case alone.
+fn mistyped(variable: &str) -> Option<String> {
+    let words = |name: &str| -> Vec<String> {
+        let words = name.split('_').filter(|word| !word.is_empty());
+        words.map(str::to_ascii_uppercase).collect()
+    };
+    let (given, others) = (words(variable), ["TAILRACE_ENV", "TAILRACE_CONFIG_DIR"]);
+    let mut known = KEYS.iter().map(Key::variable).chain(others.map(str::to_owned));
+    known.find(|known| words(known) == given).filter(|known| known != variable)
+}
+
 fn from_variables(options: &LoadOptions) -> Result<Layer, ConfigError> {
     let mut layer = Layer::default();
     let mut set = |key: &Key, variable: &str, text: &str| {
@@ -151,7 +162,7 @@ fn from_variables(options: &LoadOptions) -> Result<Layer, ConfigError> {
     for key in KEYS {
         let shared = match key.path().as_str() {
             "database.url" => "DATABASE_URL",
-            "log.filter" => "RUST_LOG",
+            "log.filter" | "log.command_filter" => "RUST_LOG",
             _ => continue,
         };
         if let Some(text) = options.variable(shared) {
@@ -159,6 +170,9 @@ fn from_variables(options: &LoadOptions) -> Result<Layer, ConfigError> {
         }
     }
     for (variable, text) in &options.env {
+        if let Some(meant) = mistyped(variable) {
+            return Err(ConfigError::Mistyped { variable: variable.clone(), meant });
+        }
         if variable.starts_with("TAILRACE__") {
             let key = KEYS.iter().find(|key| key.variable() == *variable);
             set(key.ok_or_else(|| ConfigError::unknown_variable(variable))?, variable, text);

@@ -159,7 +159,38 @@ fn secrets_are_never_shown() {
         assert!(message.starts_with(start) && !message.contains("hunter2"), "{message}");
     }
     let message = refusal(&[("DATABASE_URL", "postgres://h/db?ssl_mode=require")]);
-    assert!(message.contains("it has a parameter \"ssl_mode\" that nobody knows"), "{message}");
+    let known = "it has a parameter \"ssl_mode\" that is not known; known: sslmode, sslrootcert, sslcert, sslkey, \
+                 host, hostaddr, port, dbname, user, password, application_name, options, connect_timeout, \
+                 target_session_attrs, channel_binding, gssencmode, keepalives, keepalives_idle, \
+                 keepalives_interval, keepalives_count, tcp_user_timeout";
+    assert!(message.contains(known), "{message}");
+}
+
+#[test]
+fn parameters_of_libpq_work_or_say_why_not() {
+    let url = "postgres://h/db?connect_timeout=3&target_session_attrs=any&channel_binding=prefer\
+               &gssencmode=disable&keepalives=1&application_name=a%20b";
+    let config = with(&[("DATABASE_URL", url)]).expect("valid");
+    assert_eq!(config.connect_timeout().as_secs(), 3);
+    assert_eq!(config.connect_options().expect("options").get_application_name(), Some("a b"));
+    assert_eq!(
+        with(&[("DATABASE_URL", "postgres://h/db")]).expect("valid").connect_timeout().as_secs(),
+        10
+    );
+    for (parameter, why) in [
+        ("connect_timeout=0", "connect_timeout cannot be \"0\": whole seconds from 1 to 300"),
+        ("connect_timeout=301", "connect_timeout cannot be \"301\": whole seconds from 1 to 300"),
+        ("target_session_attrs=read-write", "the driver connects to one host"),
+        ("channel_binding=require", "the driver has none: ask for TLS by sslmode=verify-full"),
+        ("gssencmode=require", "the driver has no GSSAPI: ask for TLS by sslmode=verify-full"),
+        (
+            "keepalives_idle=30",
+            "keepalives_idle cannot be \"30\": each session has its own: leave it out",
+        ),
+    ] {
+        let message = refusal(&[("DATABASE_URL", &format!("postgres://h/db?{parameter}"))]);
+        assert!(message.contains(why), "{message}");
+    }
 }
 
 #[test]

@@ -57,7 +57,7 @@ impl State {
     /// `stop`.
     pub fn new(config: &Config, context: Context, stop: CancellationToken) -> Arc<Self> {
         let tasks = TaskTracker::new();
-        let patience = config.database.connect_timeout.get();
+        let patience = config.connect_timeout();
         let sessions = config.http.max_sessions.get() as usize;
         let drops = config.http.max_concurrent_drops.get() as usize;
         let most = Numbers {

@@ -126,7 +126,7 @@ mod tests {
         let Patience { statement, slack } = Patience::default();
 
         // Our side: an answer that does not come, another session, and its lease.
-        let connect = config.database.connect_timeout.get();
+        let connect = config.connect_timeout();
         assert!(statement + slack + connect + LINGERS <= two_minutes);
 
         // The server's: a session that rests or works, then one whose last answer goes nowhere.

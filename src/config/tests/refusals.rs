@@ -156,3 +156,26 @@ fn schema_names_are_those_that_a_server_can_use() {
         assert!(name(bad).is_err(), "{bad:?}");
     }
 }
+
+#[test]
+fn a_variable_that_is_nearly_one_of_ours_is_named() {
+    for (variable, meant) in [
+        ("TAILRACE_SWEEP__LOCK_DUTY", "TAILRACE__SWEEP__LOCK_DUTY"),
+        ("TAILRACE_SWEEP_LOCK_DUTY", "TAILRACE__SWEEP__LOCK_DUTY"),
+        ("TAILRACE_DATABASE_URL", "TAILRACE__DATABASE__URL"),
+        ("Tailrace__Http__Bind", "TAILRACE__HTTP__BIND"),
+        ("TAILRACE__ENV", "TAILRACE_ENV"),
+        ("TAILRACE_CONFIGDIR", ""),
+        // As Kubernetes gives them to every container beside a service of this name.
+        ("TAILRACE_SERVICE_HOST", ""),
+        ("TAILRACE_PORT_8917_TCP_PORT", ""),
+        ("TAILRACE_HTTP_SERVICE_PORT", ""),
+    ] {
+        let loaded = with(&[(variable, "0.5")]).map(drop).map_err(|error| error.to_string());
+        let expected = match meant {
+            "" => Ok(()),
+            meant => Err(format!("the variable {variable} is not read: write {meant}")),
+        };
+        assert_eq!(loaded, expected, "{variable}");
+    }
+}

@@ -133,15 +133,19 @@ async fn tls_is_verified_and_a_password_comes_from_a_file() -> Result<()> {
             .await
         }
     };
-    for (url, secret, words) in [
-        (&wrong, &secret, "invalid peer certificate: UnknownIssuer"),
-        (&by_name, &secret, "certificate not valid for name \"localhost\""),
-        (&plain, &secret, "no pg_hba.conf entry"),
-        (&right, &wrong_secret, "password authentication failed for user \"owner\""),
+    let port = url.rsplit_once(':').and_then(|(_, rest)| rest.split_once('/')).context("a port")?.0;
+    for (url, secret, host, look_at, words) in [
+        (&wrong, &secret, "127.0.0.1", "sslrootcert", "invalid peer certificate: UnknownIssuer"),
+        (&by_name, &secret, "localhost", "sslrootcert", "not valid for name \"localhost\""),
+        (&plain, &secret, "127.0.0.1", "pg_hba.conf", "no pg_hba.conf entry"),
+        (&right, &wrong_secret, "127.0.0.1", "database.password_file", "authentication failed"),
     ] {
         let refused = attempt(url, secret).await?;
         assert_eq!(refused.code, Some(1), "{}", refused.err);
         assert!(refused.err.contains(words), "{words}: {}", refused.err);
+        let place = format!("to database \"postgres\" at {host}:{port} as role \"owner\" (see ");
+        let (_, hint) = refused.err.split_once(&place).context(refused.err.clone())?;
+        assert!(hint.split_once("): ").is_some_and(|(hint, _)| hint.contains(look_at)), "{hint}");
         assert!(!refused.err.contains("p@ss"), "{}", refused.err);
     }
     let refused = attempt(&right, &path(folder.path(), "no-such-file")).await?;

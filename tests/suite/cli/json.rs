@@ -203,7 +203,11 @@ async fn a_scope_is_what_is_shown_and_done() -> Result<()> {
             let args = [&[command, "--output", "json"][..], &scope].concat();
             let ran = database.ran(&args).await?;
             assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{args:?}");
-            assert!(ran.err.contains("no live table with a policy in "), "{ran:?}");
+            let why = match scope[0] {
+                "--catalog" => "there is no catalog \"three\"; there are: \"one\", \"two\"",
+                _ => "there is no live table events.bronze in any catalog",
+            };
+            assert!(ran.err.contains(why), "{ran:?}");
         }
     }
     Ok(())

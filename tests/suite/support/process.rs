@@ -66,6 +66,8 @@ pub fn program(url: &str, args: &[&str], env: &[(&str, &str)]) -> Command {
         .env_clear()
         .env("TAILRACE__DATABASE__URL", url)
         .env("TAILRACE__LOG__FORMAT", "json")
+        // Tests read what commands log beside their result, as the daemon does.
+        .env("TAILRACE__LOG__COMMAND_FILTER", "info,tailrace=debug")
         // A free port: several daemons run side by side.
         .env("TAILRACE__HTTP__BIND", "127.0.0.1:0")
         .env("USER", "tester")
