@@ -126,8 +126,12 @@ pub async fn run(cli: Cli) -> ExitCode {
         say(&format!("tailrace: {}\n", in_words(&error)));
         return ExitCode::from(FAILED);
     }
-    let needs_database = !matches!(cli.command, Command::Health | Command::Config);
-    if needs_database && let Err(error) = config.connect_options() {
+    let needs_url = match &cli.command {
+        Command::Health | Command::Config => false,
+        Command::Doctor(args) => args.needs_url(),
+        _ => true,
+    };
+    if needs_url && let Err(error) = config.connect_options() {
         say(&format!("tailrace: {error}\n"));
         return ExitCode::from(USAGE);
     }

@@ -1,5 +1,6 @@
 //! Our own schema: how it comes to be, who may bring it, and what it leaves alone.
 
+mod grants;
 mod incarnations;
 mod migrate;
 mod objects;
