@@ -11,6 +11,8 @@ mod migrate;
 mod out;
 mod plan;
 mod policy;
+#[cfg(test)]
+mod reference;
 mod run;
 mod spec;
 mod sweep;
