@@ -1,4 +1,4 @@
-//! `deploy/sql/grants.sql`: the program's own list, as doctor prints it.
+//! `deploy/sql/grants.sql`: the program's own list, as doctor prints it; and the first policies of the pages.
 
 use std::collections::BTreeSet;
 
@@ -100,4 +100,17 @@ async fn names_that_are_words_of_sql_are_quoted() -> Result<()> {
     assert_eq!(bare, Vec::<&str>::new());
     assert_eq!(as_identifier("tailrace"), "tailrace");
     Ok(())
+}
+
+/// Whoever copies the first lines loses nothing: data is dropped when somebody has said so.
+#[test]
+fn each_first_policy_observes() {
+    for (page, text) in [
+        ("README.md", include_str!("../../../README.md")),
+        ("docs/install.md", include_str!("../../../docs/install.md")),
+    ] {
+        let first = text.lines().find(|line| line.contains("tailrace policy set "));
+        let first = first.unwrap_or_default();
+        assert!(first.contains("--mode observe"), "{page}: {first}");
+    }
 }

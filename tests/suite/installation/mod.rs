@@ -4,7 +4,6 @@ mod grants;
 mod incarnations;
 mod migrate;
 mod objects;
-mod readme;
 mod roles;
 mod schemas;
 mod upgraded;
