@@ -75,6 +75,9 @@ pub struct Config {
     pub log: Log,
     #[serde(skip)]
     origins: BTreeMap<String, String>,
+    /// What was read, lowest first, a line for each.
+    #[serde(skip)]
+    read: Vec<String>,
 }
 
 impl Config {
@@ -84,9 +87,11 @@ impl Config {
     pub fn load(options: &LoadOptions) -> Result<Self, ConfigError> {
         let mut builder = config::Config::builder();
         let mut given = BTreeMap::new();
-        for layer in layers::layers(options)? {
-            given.extend(layer.0.clone());
-            builder = builder.add_source(layer);
+        let mut read = Vec::new();
+        for place in layers::places(options)? {
+            given.extend(place.layer.0.clone());
+            builder = builder.add_source(place.layer);
+            read.push(place.told);
         }
         let merged = builder.build().map_err(|why| ConfigError::Library(why.to_string()))?;
         let mut config: Self = serde_path_to_error::deserialize(merged)
@@ -95,6 +100,7 @@ impl Config {
             .iter()
             .filter_map(|(path, value)| Some((path.clone(), value.origin()?.to_owned())))
             .collect();
+        config.read = read;
         config.check()?;
         Ok(config)
     }
@@ -207,8 +213,8 @@ impl Config {
         Ok(options.disable_statement_logging())
     }
 
-    /// What is in force, as TOML that can be loaded again but for its secrets, each key with
-    /// the place that it came from.
+    /// What is in force, as TOML that can be loaded again but for its secrets: at its head what was read,
+    /// and each key with the place that it came from.
     pub fn render_masked(&self) -> String {
         render::in_force(self)
     }

@@ -1,9 +1,12 @@
 //! `tailrace doctor`
 
+use clap::builder::NonEmptyStringValueParser;
+
 use super::text::spinner;
 use super::{DONE, Output, PROBLEM_FOUND, database, out};
 use crate::config::Config;
 use crate::doctor::{Doctor, Finding, Level, Report, examine};
+use crate::installation::rights::grants;
 use crate::sweep::Settings;
 use crate::telemetry::line;
 
@@ -15,9 +18,31 @@ pub struct DoctorArgs {
     /// How to show it.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
+    /// Print the GRANTs that tailrace needs, for the role of the URL and the schema of the configuration,
+    /// and look at nothing. Never asks the database.
+    #[arg(long, conflicts_with_all = ["catalog", "output"])]
+    grants: bool,
+    /// For this role instead; no URL is needed then.
+    #[arg(long, value_name = "ROLE", requires = "grants", value_parser = NonEmptyStringValueParser::new())]
+    role: Option<String>,
+}
+
+impl DoctorArgs {
+    /// Whether `database.url` has to be there.
+    pub fn needs_url(&self) -> bool {
+        self.role.is_none()
+    }
 }
 
 pub async fn run(config: &Config, args: &DoctorArgs) -> anyhow::Result<u8> {
+    if args.grants {
+        let role = match &args.role {
+            Some(role) => role.clone(),
+            None => config.connect_options()?.get_username().to_owned(),
+        };
+        out::text(&grants(config.database.schema.as_str(), &role))?;
+        return Ok(DONE);
+    }
     // Whether our schema is what it should be is one of the findings, so nothing is checked before.
     let database = database(config)?;
     let settings = Settings::from_config(config);

@@ -11,6 +11,8 @@ mod migrate;
 mod out;
 mod plan;
 mod policy;
+#[cfg(test)]
+mod reference;
 mod run;
 mod spec;
 mod sweep;
@@ -52,7 +54,7 @@ const SOME_TABLES_FAILED: u8 = 3;
 /// leaves the objects to the server's expiry and cleanup.
 ///
 /// Exit codes: 0 done, 1 failed, 2 usage, configuration or a hoglake server that is refused, 3 some tables
-/// failed, or a problem or violation was found.
+/// failed, other daemons kept a sweep from everything, or a problem or violation was found.
 #[derive(Debug, Parser)]
 #[command(name = "tailrace", version)]
 pub struct Cli {
@@ -130,8 +132,12 @@ pub async fn run(cli: Cli) -> ExitCode {
         say(&format!("tailrace: {}\n", in_words(&error)));
         return ExitCode::from(FAILED);
     }
-    let needs_database = !matches!(cli.command, Command::Health | Command::Config);
-    if needs_database && let Err(error) = config.connect_options() {
+    let needs_url = match &cli.command {
+        Command::Health | Command::Config => false,
+        Command::Doctor(args) => args.needs_url(),
+        _ => true,
+    };
+    if needs_url && let Err(error) = config.connect_options() {
         say(&format!("tailrace: {error}\n"));
         return ExitCode::from(USAGE);
     }

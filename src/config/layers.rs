@@ -74,34 +74,58 @@ impl Source for Layer {
     }
 }
 
-/// The layers, lowest first.
-pub(super) fn layers(options: &LoadOptions) -> Result<Vec<Layer>, ConfigError> {
+/// One place that settings come from.
+pub(super) struct Place {
+    /// What it is, and why it was read, in a line.
+    pub(super) told: String,
+    pub(super) layer: Layer,
+}
+
+/// The places, lowest first.
+pub(super) fn places(options: &LoadOptions) -> Result<Vec<Place>, ConfigError> {
+    let (told, file) = environment_file(options)?;
+    let (variables, environment) = from_variables(options)?;
+    let defaults = from_toml("the built-in default", DEFAULTS)?;
     Ok(vec![
-        from_toml("the built-in default", DEFAULTS)?,
-        environment_file(options)?,
-        from_variables(options)?,
+        Place { told: "the built-in default".into(), layer: defaults },
+        Place { told, layer: file },
+        Place { told: variables, layer: environment },
     ])
 }
 
-fn environment_file(options: &LoadOptions) -> Result<Layer, ConfigError> {
+/// What is read in the place of the environment's file, and what is in it.
+fn environment_file(options: &LoadOptions) -> Result<(String, Layer), ConfigError> {
+    let told = |path: &Path, why: &str| format!("{} ({why})", path.display());
     if let Some(file) = &options.file {
-        return from_file(&options.folder.join(file));
+        let path = options.folder.join(file);
+        return Ok((told(&path, "--config"), from_file(&path)?));
     }
-    let name = options.variable("TAILRACE_ENV").unwrap_or("development");
+    let set = options.variable("TAILRACE_ENV");
+    let name = set.unwrap_or("development");
+    let asked = match set {
+        Some(name) => format!("TAILRACE_ENV is {name}"),
+        None => "TAILRACE_ENV is not set".to_owned(),
+    };
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !name.chars().all(plain) {
         return Err(ConfigError::EnvironmentName { name: name.into() });
     }
     let file = format!("{name}.toml");
     if let Some(folder) = options.variable("TAILRACE_CONFIG_DIR") {
-        return from_file(&options.folder.join(folder).join(file));
+        let path = options.folder.join(folder).join(file);
+        let why = format!("{asked}, and TAILRACE_CONFIG_DIR is set");
+        return Ok((told(&path, &why), from_file(&path)?));
     }
     let beside = options.folder.join("config").join(file);
     if beside.is_file() {
-        return from_file(&beside);
+        return Ok((told(&beside, &asked), from_file(&beside)?));
     }
     match BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
-        Some((_, text)) => from_toml(&format!("the built-in {name}.toml"), text),
+        Some((_, text)) => {
+            let origin = format!("the built-in {name}.toml");
+            let layer = from_toml(&origin, text)?;
+            Ok((format!("{origin} ({asked}, and there is no {})", beside.display()), layer))
+        }
         None => Err(ConfigError::NoEnvironment { name: name.into(), looked_at: beside }),
     }
 }
@@ -152,9 +176,14 @@ fn mistyped(variable: &str) -> Option<String> {
     known.find(|known| words(known) == given).filter(|known| known != variable)
 }
 
-fn from_variables(options: &LoadOptions) -> Result<Layer, ConfigError> {
+/// The variables that set a key, by name, and what is in them.
+fn from_variables(options: &LoadOptions) -> Result<(String, Layer), ConfigError> {
     let mut layer = Layer::default();
+    let mut names = Vec::new();
     let mut set = |key: &Key, variable: &str, text: &str| {
+        if !names.iter().any(|name| name == variable) {
+            names.push(variable.to_owned());
+        }
         let origin = format!("the variable {variable}");
         layer.set(key, Value::new(Some(&origin), ValueKind::String(text.into())));
     };
@@ -178,5 +207,10 @@ fn from_variables(options: &LoadOptions) -> Result<Layer, ConfigError> {
             set(key.ok_or_else(|| ConfigError::unknown_variable(variable))?, variable, text);
         }
     }
-    Ok(layer)
+    let told = match &*names {
+        [] => "no variable".to_owned(),
+        [one] => format!("the variable {one}"),
+        several => format!("the variables {}", several.join(", ")),
+    };
+    Ok((told, layer))
 }

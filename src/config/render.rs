@@ -34,12 +34,10 @@ pub(super) fn in_force(config: &Config) -> String {
     // A configuration is made of tables of plain values: it always has a TOML form.
     let values = toml::Table::try_from(config).unwrap_or_default();
     let value = |key: &Key| values.get(key.section)?.get(key.name).map(toml::Value::to_string);
-    let mut out = String::new();
+    let mut out = String::from("# Read, each over those above it:\n");
+    config.read.iter().for_each(|place| out.push_str(&format!("# - {place}\n")));
     for (section, _) in SECTIONS {
-        if !out.is_empty() {
-            out.push('\n');
-        }
-        out.push_str(&format!("[{section}]\n"));
+        out.push_str(&format!("\n[{section}]\n"));
         for key in KEYS.iter().filter(|key| key.section == *section) {
             out.push_str(&match value(key) {
                 Some(value) => {

@@ -121,6 +121,32 @@ fn a_file_is_found_where_it_was_said_to_be() {
 }
 
 #[test]
+fn what_was_read_stands_at_the_head() {
+    let folder = folder("config/lake.toml", "[guard]\nmin_keep = '2h'\n");
+    let head = |file: Option<&str>, env: &[(&str, &str)]| {
+        let shown = load(folder.path(), file, env).expect("valid").render_masked();
+        let head: Vec<String> = shown.lines().take(5).map(str::to_owned).collect();
+        assert_eq!(head[..2], ["# Read, each over those above it:", "# - the built-in default"]);
+        assert_eq!(head[4], "", "{shown}");
+        let inside = format!("{}/", folder.path().display());
+        [head[2].replace(&inside, ""), head[3].clone()]
+    };
+    let (none, lake) = ("# - no variable", ("TAILRACE_ENV", "lake"));
+    let built_in = "# - the built-in development.toml (TAILRACE_ENV is not set, and there is no \
+                    config/development.toml)";
+    assert_eq!(head(None, &[]), [built_in, none]);
+    assert_eq!(head(None, &[lake]), ["# - config/lake.toml (TAILRACE_ENV is lake)", none]);
+    let by_folder = "# - config/lake.toml (TAILRACE_ENV is lake, and TAILRACE_CONFIG_DIR is set)";
+    assert_eq!(head(None, &[lake, ("TAILRACE_CONFIG_DIR", "config")]), [by_folder, none]);
+    let secret = ("DATABASE_URL", "postgres://u:hunter2@h/db");
+    let both = [secret, ("TAILRACE__SWEEP__LOCK_DUTY", "0.1")];
+    let given = "# - config/lake.toml (--config)";
+    let variables = "# - the variables DATABASE_URL, TAILRACE__SWEEP__LOCK_DUTY";
+    assert_eq!(head(Some("config/lake.toml"), &both), [given, variables]);
+    assert_eq!(head(Some("config/lake.toml"), &both[..1])[1], "# - the variable DATABASE_URL");
+}
+
+#[test]
 fn database_url_yields_to_the_longer_name() {
     let short = ("DATABASE_URL", "postgres://short/db");
     let long = ("TAILRACE__DATABASE__URL", "postgres://long/db");

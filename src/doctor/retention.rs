@@ -10,7 +10,7 @@ use crate::installation::rights::as_identifier;
 const CHECK: &str = "retention";
 const FLOOR: &str = "floor";
 
-/// How long snapshots should stay: the one advice, which docs/operations.md has in the same words. The
+/// How long snapshots should stay: the one advice, which docs/drops.md has in the same words. The
 /// number is for whoever knows these two lengths.
 const ADVICE: &str = "for an append-only table it need only cover the longest read, and it is also how \
                       long a drop can be repaired: the longer of the two";

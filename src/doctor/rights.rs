@@ -26,13 +26,7 @@ pub fn findings(held: &Privileges, schema: &str) -> Vec<Finding> {
     }
     // To a superuser nothing is refused, and nothing can be revoked.
     if !held.is_superuser() {
-        for purpose in [
-            Purpose::Passes,
-            Purpose::Evidence,
-            Purpose::ExplicitDropsAndFeed,
-            Purpose::Shield,
-            Purpose::Inspection,
-        ] {
+        for purpose in Purpose::ALL {
             findings.extend(missing(held, schema, purpose));
         }
         let owned = own_role::owned(held, schema);

@@ -1,4 +1,4 @@
-//! The rights that the database role needs: the one list that README, doctor and tests share.
+//! The rights that the database role needs: the one list that doctor, `deploy/sql/grants.sql` and tests share.
 
 use crate::catalog::connect::quote_identifier;
 
@@ -19,6 +19,26 @@ pub enum Purpose {
 }
 
 impl Purpose {
+    /// All of them, the one that is needed most first.
+    pub const ALL: [Self; 5] =
+        [Self::Passes, Self::Evidence, Self::Shield, Self::ExplicitDropsAndFeed, Self::Inspection];
+
+    /// What does not work without its rights, in lines.
+    fn without(self) -> &'static [&'static str] {
+        match self {
+            Self::Passes => &["None of these can be left out."],
+            Self::Evidence => &[
+                "Without them a pass drops by partition values alone and keeps the files whose value is",
+                "doubtful, and `tailrace doctor` calls that a problem.",
+            ],
+            Self::Shield => &[
+                "A server before V15 has no hog_compaction_claim: that statement fails there, and the",
+                "others go through.",
+            ],
+            Self::ExplicitDropsAndFeed | Self::Inspection => &["Nothing else needs them."],
+        }
+    }
+
     /// As a sentence goes on after "needed for".
     pub fn in_words(self) -> &'static str {
         match self {
@@ -104,18 +124,60 @@ impl Right {
     }
 }
 
+/// The statements that give `role` all of them on a catalog in `schema`: by purpose, one for each table, so that
+/// an older server, which lacks some tables, takes the others.
+pub fn grants(schema: &str, role: &str) -> String {
+    let mut text = String::from(
+        "-- The rights that tailrace needs, one statement for each object. Printed by\n\
+         -- `tailrace doctor --grants`; run as the owner of the objects, after `tailrace migrate`.\n",
+    );
+    let all = needed();
+    for purpose in Purpose::ALL {
+        let rights: Vec<&Right> = all.iter().filter(|right| right.purpose == purpose).collect();
+        text.push_str(&format!("\n-- For {}.\n", purpose.in_words()));
+        purpose.without().iter().for_each(|line| text.push_str(&format!("-- {line}\n")));
+        let mut written = Vec::new();
+        for right in &rights {
+            if written.contains(&right.object) {
+                continue;
+            }
+            written.push(right.object);
+            let of = rights.iter().filter(|other| other.object == right.object);
+            let privileges: Vec<String> = of.map(|right| right.privilege_in_sql()).collect();
+            text.push_str(&format!(
+                "grant {} on {} to {};\n",
+                privileges.join(", "),
+                right.object.in_sql(schema),
+                as_identifier(role)
+            ));
+        }
+    }
+    text
+}
+
+/// The words that are no name without quotes, of all versions of Postgres that are served.
+const RESERVED: &str = "all analyse analyze and any array as asc asymmetric authorization binary both case cast check \
+    collate collation column concurrently constraint create cross current_catalog current_date \
+    current_role current_schema current_time current_timestamp current_user default deferrable desc \
+    distinct do else end except false fetch for foreign freeze from full grant group having ilike in \
+    initially inner intersect into is isnull join lateral leading left like limit localtime \
+    localtimestamp natural not notnull null offset on only or order outer overlaps placing primary \
+    references returning right select session_user similar some symmetric system_user table \
+    tablesample then to trailing true union unique user using variadic verbose when where window with";
+
 /// A name as SQL takes it, in quotes only where it needs them.
 pub fn as_identifier(name: &str) -> String {
     let plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
         && name
             .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+        && !RESERVED.split(' ').any(|word| word == name);
     if plain { name.to_owned() } else { quote_identifier(name) }
 }
 
 type Listed = (Purpose, &'static [&'static str], &'static [&'static str], &'static [Object]);
 
-/// Every right that some part needs and no more; in the order of the README.
+/// Every right that some part needs and no more.
 pub fn needed() -> Vec<Right> {
     let mut rights = Vec::new();
     for (purpose, privileges, columns, objects) in LIST {

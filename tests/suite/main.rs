@@ -6,6 +6,7 @@ mod catalog;
 mod claims;
 mod cli;
 mod demo;
+mod docs;
 mod doctor;
 mod drop;
 mod explicit;

@@ -1,4 +1,4 @@
-//! The tests that `docs/semantics.md` names below its rules: each is there, and no section goes without.
+//! The tests that the pages `docs/semantics*.md` name below their rules: each is there, and no section goes without.
 //!
 //! A paragraph that begins with `Tests:` has one of them on each line, as a link from the test's name to its file.
 
@@ -35,46 +35,61 @@ fn named(line: &str) -> Option<(&str, &str)> {
     matches!(end, "," | ".").then_some((name, file))
 }
 
-fn semantics() -> Result<String> {
-    Ok(std::fs::read_to_string(root().join("docs/semantics.md"))?)
+/// The pages by their names, with their texts.
+fn pages() -> Result<BTreeMap<String, String>> {
+    let mut pages = BTreeMap::new();
+    for entry in std::fs::read_dir(root().join("docs"))? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.starts_with("semantics") {
+            pages.insert(name, std::fs::read_to_string(path)?);
+        }
+    }
+    anyhow::ensure!(pages.len() == 6, "{:?}", pages.keys());
+    Ok(pages)
 }
 
 #[test]
 fn each_section_names_a_test() -> Result<()> {
-    let text = semantics()?;
+    let pages = pages()?;
     let mut without = Vec::new();
-    for section in text.split("\n## ").skip(1) {
+    for section in pages.values().flat_map(|text| text.split("\n## ").skip(1)) {
         for part in [section].into_iter().chain(section.split("\n### ").skip(1)) {
             if !part.lines().any(|line| line.trim_start().starts_with("Tests:")) {
                 without.extend(part.lines().next().map(str::to_owned));
             }
         }
     }
-    assert_eq!(without, Vec::<String>::new(), "sections of docs/semantics.md that name no test");
+    assert_eq!(without, Vec::<String>::new(), "sections of docs/semantics*.md that name no test");
     Ok(())
 }
 
 #[test]
 fn each_test_that_is_named_exists() -> Result<()> {
-    let text = semantics()?;
+    let pages = pages()?;
     let (mut wrong, mut files, mut is_of_tests) = (Vec::new(), BTreeMap::new(), false);
-    for (number, line) in (1..).zip(text.lines().map(str::trim_start)) {
-        is_of_tests = line.starts_with("Tests:") || is_of_tests && !line.is_empty();
+    let all = pages.iter().flat_map(|(page, text)| {
+        let lines = (1..).zip(text.lines().map(str::trim_start));
+        lines.map(move |(number, line)| (format!("{page}, line {number}"), line))
+    });
+    for (place, line) in all {
+        let goes_on = !line.is_empty() && !line.starts_with('#');
+        is_of_tests = line.starts_with("Tests:") || is_of_tests && goes_on;
         if !is_of_tests {
             continue;
         }
         let Some((name, file)) = named(line) else {
-            wrong.push(format!("line {number} links no test to its file: {line}"));
+            wrong.push(format!("{place} links no test to its file: {line}"));
             continue;
         };
         if !files.contains_key(file) {
-            let tests = tests_of(&root().join(file)).with_context(|| format!("line {number}"))?;
+            let tests = tests_of(&root().join(file)).with_context(|| place.clone())?;
             files.insert(file, tests);
         }
         if !files[file].iter().any(|test| test == name) {
-            wrong.push(format!("line {number}: {file} has no test {name}"));
+            wrong.push(format!("{place}: {file} has no test {name}"));
         }
     }
-    assert_eq!(wrong, Vec::<String>::new(), "what docs/semantics.md says of its tests");
+    assert_eq!(wrong, Vec::<String>::new(), "what docs/semantics*.md say of their tests");
     Ok(())
 }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use tailrace::catalog::connect::{Access, Database, close};
 use tailrace::catalog::inventory::privileges::privileges;
 use tailrace::doctor::{Finding, Level, rights};
-use tailrace::installation::rights::{Purpose, Right, needed};
+use tailrace::installation::rights::{Purpose, Right, grants, needed};
 use tailrace_kit::lake::Field;
 
 use crate::support::TestDatabase;
@@ -26,9 +26,7 @@ impl<'a> Role<'a> {
         );
         database.sql(&sql).await?;
         let role = Role { name, database };
-        for right in needed() {
-            role.sql(&right.grant("public", &role.name)).await?;
-        }
+        role.sql(&grants("public", &role.name)).await?;
         Ok(role)
     }
 

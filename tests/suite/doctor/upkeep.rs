@@ -50,8 +50,8 @@ async fn how_long_snapshots_stay() -> Result<()> {
         let to_do = text(&said.whole("retention")[0]["to_do"]);
         assert_eq!(to_do.contains(advice), level != "ok", "{to_do}");
         assert!(!to_do.contains(|letter: char| letter.is_ascii_digit()), "{to_do}");
-        let operations = include_str!("../../../docs/operations.md");
-        let words = operations.split_whitespace().collect::<Vec<_>>().join(" ");
+        let page = include_str!("../../../docs/drops.md");
+        let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(words.matches(advice).count(), 1);
         // A number has to be put in: as it is printed it sets nothing.
         for statement in statements {

@@ -1,9 +1,9 @@
 //! Our own schema: how it comes to be, who may bring it, and what it leaves alone.
 
+mod grants;
 mod incarnations;
 mod migrate;
 mod objects;
-mod readme;
 mod roles;
 mod schemas;
 mod upgraded;

@@ -12,7 +12,8 @@ async fn the_keys_are_these() -> Result<()> {
     let database = TestDatabase::new().await?;
     let shown = database.ran(&["config"]).await?.out;
     let (mut section, mut keys) = ("", Vec::new());
-    for line in shown.lines().filter(|line| !line.is_empty()) {
+    let listed = shown.lines().skip_while(|line| !line.starts_with('['));
+    for line in listed.filter(|line| !line.is_empty()) {
         match line.strip_prefix('[') {
             Some(name) => section = name.trim_end_matches(']'),
             None => {

@@ -1,4 +1,4 @@
-//! A role with the rights of the README settles a restore and looks after tombstones.
+//! A role with the rights of the list settles a restore and looks after tombstones.
 
 use anyhow::{Context, Result};
 use tailrace::installation::rights::{Purpose, needed};
