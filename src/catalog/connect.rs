@@ -129,11 +129,14 @@ impl Database {
 
 /// What an operator looks at first, where a session is refused; empty where the error says it.
 fn what_to_do(error: &sqlx::Error) -> &'static str {
+    const OF_TLS: &str = " (see sslmode and sslrootcert of database.url)";
     match error {
+        // What rustls refuses of the server's certificate.
+        sqlx::Error::Io(refused) if refused.kind() == io::ErrorKind::InvalidData => OF_TLS,
         sqlx::Error::Io(_) => {
             " (is the server running, does it listen there, and does the network lead to it?)"
         }
-        sqlx::Error::Tls(_) => " (see sslmode and sslrootcert of database.url)",
+        sqlx::Error::Tls(_) => OF_TLS,
         sqlx::Error::Database(refused) => match refused.code().as_deref() {
             Some("28P01" | "28000") => {
                 " (see the role in database.url, its password in database.password_file, database.url, \

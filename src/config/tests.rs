@@ -81,6 +81,7 @@ fn the_defaults_are_those_of_the_documentation() {
     assert_eq!(config.health.file, None);
     assert_eq!(config.log.format, LogFormat::Json);
     assert_eq!(config.log.filter.as_str(), "info");
+    assert_eq!(config.log.command_filter.as_str(), "warn");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::sweep;
 pub struct Settings {
     /// How long after its expiry a file may be live.
     pub grace: Duration,
-    /// How long claims may outlive the policy that they were made for ([`super::leases`]).
+    /// How long claims may outlive the policy that they were made for, as the check of leases says.
     pub renewal_grace: Duration,
     /// How long a check may take for a catalog.
     pub budget: Duration,

@@ -40,7 +40,7 @@ async fn each_end_has_its_code() -> Result<()> {
         (vec!["plough"], &[], 2, "unrecognized subcommand"),
         (vec!["plan", "--table", "raw"], &[], 2, "a table is named NAMESPACE.TABLE"),
         (vec!["plan", "--at", "yesterday"], &[], 2, "invalid value 'yesterday'"),
-        (vec!["plan", "--at", "2026-09-17"], &[], 2, "invalid value"),
+        (vec!["plan", "--at", "2026-09-17"], &[], 0, ""),
         (vec!["plan", "--output", "xml"], &[], 2, "possible values: text, json"),
         (vec!["sweep", "--at", "2026-09-17T00:00:00Z"], &[], 2, "unexpected argument '--at'"),
         (vec!["plan", "--config", "/nowhere.toml"], &[], 2, "/nowhere.toml"),

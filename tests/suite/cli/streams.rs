@@ -13,7 +13,7 @@ async fn json_is_one_line_on_stdout_and_the_log_is_on_stderr() -> Result<()> {
     let text = r#"{"field":"at","keep":"7d"}"#;
     table.set_property("partition_retention", Some(text)).await?;
     table.append(vec![NewFile::of(["18000"]), NewFile::new(vec![None])]).await?;
-    let loud = [("TAILRACE__LOG__FILTER", "trace")];
+    let loud = [("TAILRACE__LOG__COMMAND_FILTER", "trace")];
     for args in [
         vec!["plan", "--output", "json"],
         vec!["sweep", "--output", "json"],

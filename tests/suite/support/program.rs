@@ -77,6 +77,8 @@ impl TestDatabase {
             .env_clear()
             .env("TAILRACE__DATABASE__URL", self.url())
             .env("TAILRACE__DATABASE__SCHEMA", self.lake.schema())
+            // Tests read what commands log beside their result.
+            .env("TAILRACE__LOG__COMMAND_FILTER", "info,tailrace=debug")
             .env("USER", "tester")
             .envs(env.iter().copied())
             .stdin(Stdio::null());
