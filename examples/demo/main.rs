@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use anyhow::{Context, ensure};
 use clap::Parser;
 use tailrace::catalog::errors::in_words;
-use tailrace::config::{Log, LogFormat};
+use tailrace::config::{Log, LogFilter, LogFormat};
 use tailrace::daemon::stop_on_signal;
 use tailrace::telemetry;
 use tokio_util::sync::CancellationToken;
@@ -99,8 +99,9 @@ async fn wait(shown: &play::Shown, stop: &CancellationToken) -> anyhow::Result<(
 fn quiet_log() -> anyhow::Result<()> {
     let filter = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
     let filter = filter.as_deref().unwrap_or(QUIET).parse();
-    let filter = filter.map_err(|problem: String| anyhow::anyhow!("RUST_LOG {problem}"))?;
-    telemetry::init(&Log { format: LogFormat::Auto, filter })
+    let filter: LogFilter =
+        filter.map_err(|problem: String| anyhow::anyhow!("RUST_LOG {problem}"))?;
+    telemetry::init(&Log { format: LogFormat::Auto, command_filter: filter.clone(), filter })
 }
 
 #[cfg(test)]
