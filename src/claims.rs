@@ -1,9 +1,9 @@
-//! The shield: the files that policies are about to drop, leased so that the server's compaction
+//! Compaction claims: the files that policies are about to drop, leased so that the server's compaction
 //! does not rewrite them first.
 //!
 //! What is claimed: the live files that have expired, or will have within `compaction.lead`, of
 //! tables with a policy that enforces; the soonest first, where they are too many. By the same
-//! judge as a pass, told a `now` that is the lead later. [`renew()`] claims and renews for all
+//! judge as a pass, with a `now` that is `compaction.lead` later. [`renew()`] claims and renews for all
 //! catalogs, on a timer of its own beside the passes; [`policy_changed`] releases at once what a
 //! changed policy no longer covers. A claim is a lease and never an authorisation: a pass drops
 //! claimed files like any others.
@@ -12,11 +12,11 @@ mod find;
 mod intake;
 mod learn;
 mod lease;
+mod log;
 mod release;
 mod renew;
 mod renewed;
 pub mod rows;
-mod tell;
 mod timer;
 mod triage;
 
@@ -29,7 +29,7 @@ pub use timer::Timer;
 
 use crate::config::{Config, CrossCheck};
 use crate::rules::clock_guard::Reading;
-use crate::rules::reach::Reach;
+use crate::rules::scan_limits::ScanLimits;
 
 /// How long a claim holds unless it is renewed: several renewals may fail before a planner sees
 /// the files again, and a tailrace that is gone is in nobody's way for longer.
@@ -38,7 +38,7 @@ use crate::rules::reach::Reach;
 /// files that a pass has dropped are dead, and go with the next renewal.
 pub const LEASE: Duration = Duration::from_secs(30 * 60);
 
-/// What the shield is told: the part of the configuration that it goes by.
+/// The part of the configuration that claims go by.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     /// Whether anything is claimed. Where it is not, what was claimed is let go.
@@ -53,12 +53,12 @@ pub struct Settings {
     pub clock: Option<Reading>,
     /// The farthest that host and database may be apart.
     pub max_clock_skew: Duration,
-    /// Beyond this many distinct texts at a key they are not listed.
+    /// Beyond this many distinct partition values at a key they are not listed.
     pub max_values: i64,
     /// What becomes of partitions that hold newer rows by their column statistics.
     pub cross_check: CrossCheck,
     /// How much one step of looking for files takes on.
-    pub reach: Reach,
+    pub scan_limits: ScanLimits,
 }
 
 impl Settings {
@@ -73,7 +73,7 @@ impl Settings {
             max_clock_skew: config.guard.max_clock_skew.get(),
             max_values: config.discovery.max_values.get() as i64,
             cross_check: config.guard.cross_check,
-            reach: Reach::default(),
+            scan_limits: ScanLimits::default(),
         }
     }
 }

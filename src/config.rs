@@ -1,9 +1,14 @@
-//! Configuration: typed, in layers, and loud about mistakes.
+//! The configuration: typed settings in layers. Mistakes are errors.
 //!
-//! Lowest first: the built-in defaults (`config/default.toml`); one file, which is
-//! `--config FILE` or else that of the environment `TAILRACE_ENV` (`development` if unset):
-//! in the folder `TAILRACE_CONFIG_DIR` if that is set, else in `./config` if it is there,
-//! else the built-in one; `DATABASE_URL` and `RUST_LOG`; and `TAILRACE__SECTION__KEY`.
+//! The layers, the lowest first:
+//!
+//! 1. the built-in defaults (`config/default.toml`);
+//! 2. one file: that of `--config FILE`, else that of the environment `TAILRACE_ENV` (`development`
+//!    if unset), in the folder `TAILRACE_CONFIG_DIR` if that is set, else in `./config` if it
+//!    exists, else the built-in one;
+//! 3. `DATABASE_URL` and `RUST_LOG`;
+//! 4. `TAILRACE__SECTION__KEY`.
+//!
 //! An unknown key and a bad value are errors in every layer.
 
 mod bind;
@@ -14,6 +19,7 @@ mod keys;
 mod layers;
 mod passfile;
 mod render;
+mod secrets;
 #[cfg(test)]
 mod tests;
 mod texts;
@@ -36,7 +42,7 @@ pub use keys::{
     Schedule, Shutdown, Sweep, Verify,
 };
 pub use layers::LoadOptions;
-pub use render::document;
+pub use render::{InForce, document};
 pub use texts::{Cron, SchemaName};
 pub use types::{Accepts, Count, Share, Span};
 
@@ -213,9 +219,9 @@ impl Config {
         Ok(options.disable_statement_logging())
     }
 
-    /// What is in force, as TOML that can be loaded again but for its secrets: at its head what was read,
-    /// and each key with the place that it came from.
-    pub fn render_masked(&self) -> String {
+    /// What is in force, secrets masked: what was read, and each key with the place that it came from. Its
+    /// text is TOML that can be loaded again but for the secrets.
+    pub fn render_masked(&self) -> InForce {
         render::in_force(self)
     }
 

@@ -1,4 +1,4 @@
-//! `tailrace run`: the tasks of the daemon, their start and their end.
+//! The daemon (`tailrace run`): starts its tasks, watches them, and stops them.
 
 mod notify;
 mod signals;
@@ -30,26 +30,26 @@ use signals::Signals;
 /// Runs passes until SIGTERM or SIGINT, and returns when the one in flight has ended, at the
 /// latest after `shutdown.grace`.
 ///
-/// Beside the scheduler it renews the shield, writes the heartbeat of `health.file`, tells systemd
-/// what it waits for (readiness, stopping, watchdog) and listens to signals, SIGHUP among them. Only
-/// the first of them looks at the database. Fails if a signal handler cannot be set, or if one of these
-/// tasks ends by itself, saying which.
+/// Beside the scheduler it renews compaction claims, writes the heartbeat of `health.file`, notifies
+/// systemd (readiness, stopping, watchdog) and listens to signals, SIGHUP among them. Of these tasks only
+/// the renewal uses the database. Fails if a signal handler cannot be set, or if one of these tasks ends
+/// by itself; the error names the task.
 pub async fn run<P: Pass + 'static>(
     config: Config,
     pass: P,
     interface: Option<Server>,
-    shield: Option<Timer>,
+    claims_timer: Option<Timer>,
     reload: Reload,
 ) -> anyhow::Result<()> {
     let signals = Signals::listen().context("cannot listen to SIGTERM and SIGINT")?;
-    supervise(&config, pass, interface, shield, Some(reload), signals.first()).await
+    supervise(&config, pass, interface, claims_timer, Some(reload), signals.first()).await
 }
 
 /// What SIGHUP does.
 pub struct Reload {
-    /// It, from long before the daemon is up.
+    /// The signal, which is listened to from long before the daemon is up.
     pub hangups: Hangups,
-    /// What is read anew. Everything else is read at the start alone, or each time that it is needed: the
+    /// What is read again. Everything else is read only at the start, or each time that it is needed: the
     /// files of passwords and of TLS for each session.
     pub tokens: Option<Arc<Tokens>>,
 }
@@ -142,7 +142,7 @@ async fn supervise<P: Pass + 'static>(
     config: &Config,
     pass: P,
     interface: Option<Server>,
-    shield: Option<Timer>,
+    claims_timer: Option<Timer>,
     reload: Option<Reload>,
     signal: impl Future<Output = &'static str> + Send + 'static,
 ) -> anyhow::Result<()> {
@@ -169,12 +169,12 @@ async fn supervise<P: Pass + 'static>(
     }
     let scheduler = Scheduler::new(config, status, stop.clone());
     tasks.start("scheduler", async { Ended::Scheduler(scheduler.run(pass).await) });
-    if let Some(shield) = shield {
+    if let Some(claims_timer) = claims_timer {
         // A renewal that the end cuts off is rolled back; its claims hold for a while all the same.
         let end = end.clone();
         let renewing = async move {
             tokio::select! {
-                () = shield.run() => {}
+                () = claims_timer.run() => {}
                 () = end.cancelled() => {}
             }
         };

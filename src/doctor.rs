@@ -4,14 +4,16 @@
 //! [`indexes`], [`rights`], [`creators`], [`clocks`], [`restores`], [`retention`], [`consumers`],
 //! [`queue`], [`policies`], [`passes`], [`waiting`], [`specs`], [`ungoverned`]. Every reading is bounded
 //! by an index and by a statement timeout, in a session that cannot write; no lock is taken. What cannot
-//! be read is a finding of its own.
+//! be read is a finding of its own. [`bundle`] puts a report together with what else support asks for.
 
+pub mod bundle;
 pub mod clocks;
 pub mod consumers;
 pub mod creators;
 pub mod debt;
 pub mod examine;
 pub mod indexes;
+pub mod masks;
 pub mod own_role;
 pub mod passes;
 pub mod policies;
@@ -23,6 +25,7 @@ pub mod server;
 pub mod specs;
 pub mod table_facts;
 pub mod ungoverned;
+pub mod versions;
 pub mod waiting;
 
 use chrono::{DateTime, Utc};

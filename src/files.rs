@@ -1,5 +1,5 @@
-//! Files that somebody else may have made or changed: opened once, and judged by what was opened, so
-//! that nothing is put in their place between the look and the read.
+//! Opens files that other users may have made or can change. A file is opened once, and the open
+//! file is checked, so that nobody can replace it between the check and the read.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -27,7 +27,7 @@ pub enum Links {
     Refused,
 }
 
-/// Opens a plain file to read it. Waits for nobody, as a named pipe would make it wait.
+/// Opens a plain file to read it. Never waits, as it would for the writer of a named pipe.
 ///
 /// # Errors
 /// It is not there, not ours to read, or not a plain file.
@@ -46,7 +46,7 @@ pub fn open_plain(path: &Path, links: Links) -> io::Result<(File, Metadata)> {
     }
 }
 
-/// Whose a file or folder is, where that is neither this process's user, `own`, nor root.
+/// The owner of a file or folder, where that is neither this process's user, `own`, nor root.
 pub fn stranger(owner: u32, own: u32) -> Option<String> {
     (owner != own && owner != 0)
         .then(|| format!("belongs to user {owner}, and this process is user {own}"))

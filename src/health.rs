@@ -1,5 +1,5 @@
-//! Whether the daemon lives: it writes a heartbeat into a file, and `tailrace health` looks
-//! at how old that is. The database has no say in it, so that its absence restarts nobody.
+//! The heartbeat: the daemon writes it to a file, and `tailrace health` checks how old it is. The
+//! database is not asked, so a database that cannot be reached does not cause a restart.
 
 mod heartbeat;
 #[cfg(test)]
@@ -20,26 +20,26 @@ pub use heartbeat::{EVERY, beat};
 use crate::config::Config;
 use crate::files::{Links, OTHERS_WRITE, folder_of, open_plain, own_uid, stranger};
 
-/// No heartbeat is longer; whatever is, is not ours.
+/// The largest size of a heartbeat in bytes. A larger file is not a heartbeat of tailrace.
 const LONGEST: u64 = 4096;
 
-/// Where the heartbeat is.
+/// The place of the heartbeat file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// In this file, whatever its folder is.
+    /// The configured file, in any folder.
     File(PathBuf),
-    /// Where nothing is configured: in this user's own folder among those for temporary files, which
-    /// the daemon makes. A folder that all may write in would let another user take the file's name.
+    /// The default: a file in a folder of this user's own, which the daemon creates in the folder for temporary
+    /// files. In a folder that every user can write to, another user could create a file of this name.
     Usual,
 }
 
 impl Place {
-    /// As the configuration has it.
+    /// The place that the configuration sets.
     pub fn of(config: &Config) -> Self {
         config.health.file.clone().map_or(Self::Usual, Self::File)
     }
 
-    /// The file.
+    /// The path of the file.
     pub fn file(&self) -> PathBuf {
         match self {
             Self::File(file) => file.clone(),
@@ -49,7 +49,7 @@ impl Place {
         }
     }
 
-    /// Makes the usual folder, if it is not there.
+    /// Creates the default folder, if it does not exist.
     fn prepare(&self) -> io::Result<()> {
         let Self::Usual = self else { return Ok(()) };
         match DirBuilder::new().mode(0o700).create(folder_of(&self.file())) {

@@ -1,11 +1,11 @@
-//! Our own objects, all in the schema `tailrace`: bringing them up to date, and making sure
-//! that they are.
+//! The schema `tailrace`: creates its objects, and checks that they are up to date.
 //!
-//! Migrations go forward only, each in a transaction with its entry in our ledger
-//! (`tailrace.schema_migration`), under the migrator's advisory lock: several replicas that
-//! start at once apply each once. A database that is up to date is only read, so that a role
-//! without any right to create may start the daemon.
+//! Migrations go forward only. Each is applied in a transaction with its entry in the ledger
+//! (`tailrace.schema_migration`), under the migrator's advisory lock, so where several replicas
+//! start at once each migration is applied once. A database that is up to date is only read, so a
+//! role without the right to create objects can start the daemon.
 
+pub mod first;
 pub mod foreign;
 pub mod rights;
 mod session;
@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::ensure;
+use serde::Serialize;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::{AssertSqlSafe, PgConnection};
 
@@ -44,7 +45,7 @@ pub fn version() -> i64 {
 }
 
 /// What [`migrate`] did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Migrated {
     /// Migrations applied now; 0 where everything was there already.
     pub applied: usize,
@@ -52,7 +53,7 @@ pub struct Migrated {
     pub version: i64,
 }
 
-/// Brings our schema up to date, and records at the first time in which schema the `hog_*`
+/// Migrates the schema `tailrace`. At the first time it also records in which schema the `hog_*`
 /// tables are.
 ///
 /// Waits for another replica that migrates. Changes nothing of hoglake's.
@@ -182,6 +183,14 @@ async fn applied(connection: &mut Session) -> sqlx::Result<BTreeMap<i64, Vec<u8>
     let rows: Vec<(i64, Vec<u8>)> =
         sqlx::query_as(AssertSqlSafe(statement)).fetch_all(connection).await?;
     Ok(rows.into_iter().collect())
+}
+
+/// The newest migration that was applied; `None` where there is no ledger, or nothing in it.
+///
+/// # Errors
+/// As the driver reports them: the role may not read the ledger, or the session is lost.
+pub async fn applied_version(connection: &mut Session) -> sqlx::Result<Option<i64>> {
+    Ok(applied(connection).await?.into_keys().max())
 }
 
 fn same_checksums(migrator: &Migrator, applied: &BTreeMap<i64, Vec<u8>>) -> bool {

@@ -1,7 +1,8 @@
 //! tailrace: partition retention for hoglake tables.
 //!
-//! The crate's map. A module imports only modules that stand after it, and no two files import each other, but
-//! for a file and those of its own folder: `tests/suite/architecture.rs` fails on an import that does.
+//! The table lists the modules of the crate. A module imports only modules below it in the table,
+//! and no two files import each other, except a file and the files of its own folder. The test
+//! `tests/suite/architecture.rs` fails on any other import.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -9,24 +10,24 @@
 //! | [`daemon`] | the tasks of `tailrace run`, their start and their end |
 //! | [`http`] | the interface of the daemon: drops, policies, plans, passes, health, metrics |
 //! | [`scheduler`] | when a pass runs; what follows from how it ended |
-//! | [`metrics`] | what is counted |
+//! | [`metrics`] | the metrics for Prometheus |
 //! | [`health`] | the heartbeat, written and read |
-//! | [`doctor`] | what an operator should know before trusting it; compaction debt with and without the drop window |
+//! | [`doctor`] | findings on the server, the database, the rights and the policies; compaction debt with and without the drop window |
 //! | [`verify`] | whether the invariants of retention hold, read-only |
 //! | [`specs`] | a table's partition specs as they are shown, and who trusted one |
 //! | [`claims`] | compaction claims on files that are about to be dropped, beside the passes |
-//! | [`sweep`] | one pass: who has work, lease, calendar, look-ups, commits, report; what a plan says |
+//! | [`sweep`] | one pass: tables with work, lease, calendar, look-ups, commits, report; and the plan |
 //! | [`mod@trace`] | what became of each drop, noted by passes and read |
 //! | [`feed`] | a table's changes between two snapshots, ended files included |
 //! | [`explicit`] | the explicit drop of enumerated tuples, and truncate: guards, receipts |
-//! | [`mod@drop`] | the shared drop-commit: guards, commit, receipt |
-//! | [`installation`] | our own schema: migrations, and the check that it fits, which each session begins with |
-//! | [`policy`] | what a policy is; which one is in force; where it is stored |
+//! | [`mod@drop`] | the drop that passes and explicit drops share: guards, commit, receipt |
+//! | [`installation`] | the schema `tailrace`: migrations, and the check of each new session that the schema fits |
+//! | [`policy`] | policies: their parts, where they are stored, which one is in force |
 //! | [`catalog`] | the only place that knows `hog_*` tables: identities, specs, the finder of live files, the commit lock and tail |
 //! | [`telemetry`] | the log |
-//! | [`config`] | every setting, from every place that it can come from |
-//! | [`events`] | the names of what the log tells |
-//! | [`files`] | files that somebody else may have made or changed: opened, judged |
+//! | [`config`] | all settings, and the layers that they come from |
+//! | [`events`] | the names of the log events |
+//! | [`files`] | opening files that other users may have made or can change |
 //! | [`rules`] | pure: expiry, transform, keep, batches, duty cycle, backoff |
 
 pub mod catalog;

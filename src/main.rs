@@ -1,4 +1,4 @@
-//! Arguments in, exit code out.
+//! The program: parses the arguments, runs the command, and returns its exit code.
 
 use std::process::ExitCode;
 

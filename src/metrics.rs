@@ -1,4 +1,4 @@
-//! What is counted, in the text format of OpenMetrics, which Prometheus reads.
+//! The metrics, in the text format of OpenMetrics, which Prometheus reads.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -33,7 +33,7 @@ struct RequestLabels {
     status: u16,
 }
 
-/// Everything that is counted since the daemon started.
+/// All metrics, counted since the daemon started.
 pub struct Metrics {
     registry: Registry,
     passes: Family<PassLabels, Counter>,
@@ -118,7 +118,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts a pass that came to its end.
+    /// Counts a pass that finished.
     pub fn pass_done(&self, report: &PassReport) {
         let failed = !report.failed_catalogs.is_empty();
         self.pass_ended(if failed { "catalogs_failed" } else { "done" });
@@ -131,7 +131,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a pass that could not go through.
+    /// Counts a pass that failed.
     pub fn pass_failed(&self, database_away: bool) {
         self.pass_ended(if database_away { "database_away" } else { "failed" });
     }
@@ -147,7 +147,7 @@ impl Metrics {
         self.files_ended.inc_by(u64::try_from(files).unwrap_or(0));
     }
 
-    /// Counts a renewal of the claims that came to its end.
+    /// Counts a renewal of the claims that finished.
     pub fn shield_renewed(&self, renewed: &Renewed) {
         let result = if renewed.failed.is_empty() { "done" } else { "tables_failed" };
         self.shield_renewals.get_or_create(&PassLabels { result }).inc();
@@ -155,7 +155,7 @@ impl Metrics {
         self.shield_renewal.observe(renewed.took.as_secs_f64());
     }
 
-    /// Counts a renewal that could not go through.
+    /// Counts a renewal of the claims that failed.
     pub fn shield_failed(&self) {
         self.shield_renewals.get_or_create(&PassLabels { result: "failed" }).inc();
     }
@@ -166,12 +166,12 @@ impl Metrics {
         self.requests.get_or_create(&labels).inc();
     }
 
-    /// All of it as text.
+    /// All metrics as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
         match encode(&mut text, &self.registry) {
             Ok(()) => text,
-            // A String takes whatever is written to it.
+            // Writing to a String does not fail.
             Err(std::fmt::Error) => String::new(),
         }
     }

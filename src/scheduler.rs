@@ -1,9 +1,11 @@
-//! When a pass runs: one at start, then at each tick of the schedule, never two at once; and between two
-//! ticks of `schedule.every` when the pass before asked to be woken.
+//! Decides when a pass runs: one at the start, then one at each tick of the schedule. With
+//! `schedule.every`, a pass can also ask to be woken before the next tick. Two passes never run at
+//! the same time.
 //!
-//! What a pass is, the scheduler does not know: it is given one, and runs it to its end.
-//! Ticks that are missed meanwhile collapse into one. A wake moves no tick. While the database is away the
-//! schedule rests, and the pass is tried again, with pauses that grow for as long as it answers nothing.
+//! The scheduler does not know what a pass does. It starts the pass and waits until the pass ends.
+//! Ticks that fall into a regular pass are left out. A wake does not move a tick. While the
+//! database cannot be reached, the ticks are not used: the pass is tried again after pauses, which
+//! grow for as long as the database answers nothing.
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 pub use tick::Schedule;
 use tick::Ticks;
 
-use crate::catalog::errors::in_words;
+use crate::catalog::errors::describe;
 use crate::config::Config;
 use crate::events;
 use crate::health::{State, Status};
@@ -38,38 +40,38 @@ const DATABASE_AWAY: Backoff =
 pub enum PassKind {
     /// The schedule asked for it.
     Regular,
-    /// The pass before asked for it, as of then.
+    /// The pass before asked to be woken.
     Wake,
 }
 
 /// How a pass ended.
 #[derive(Debug)]
 pub enum PassEnd {
-    /// It went through. That some tables failed is its own report's matter.
+    /// It ran to its end. Tables that failed are in its own report.
     Done {
         /// In how long from now it should wake, if before the next tick.
         wake_in: Option<Duration>,
     },
-    /// The database could not be reached, or was lost on the way.
+    /// The database could not be reached, or was lost during the pass.
     DatabaseAway {
         /// What it said.
         error: anyhow::Error,
         /// Whether it answered anything in this pass.
         answered: bool,
     },
-    /// It could not go through for another reason.
+    /// It failed for another reason.
     Failed {
-        /// Which.
+        /// The reason.
         error: anyhow::Error,
-        /// As of one that went through: what failed may be one catalog of many.
+        /// As for `Done`, because the failure may concern only one catalog of many.
         wake_in: Option<Duration>,
     },
 }
 
 /// One pass over all catalogs, as often as it is asked for.
 pub trait Pass: Send {
-    /// Runs one pass. Once `stop` is cancelled it starts no new commit and ends soon. It is
-    /// dropped where it stands if it takes longer than `shutdown.grace` for that.
+    /// Runs one pass. Once `stop` is cancelled it starts no new commit and ends soon. It is aborted
+    /// if that takes longer than `shutdown.grace`.
     fn run(
         &mut self,
         kind: PassKind,
@@ -91,7 +93,7 @@ where
     }
 }
 
-/// How the scheduler came to its end, once it was told to stop.
+/// How the scheduler ended, once it was asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
     /// No pass was left running.
@@ -252,7 +254,7 @@ impl Scheduler {
                         self.lost = Some(Lost { since: Instant::now(), attempts: 0 });
                         tracing::error!(
                             event = events::DATABASE_LOST,
-                            error = in_words(&error),
+                            error = describe(&error),
                             "The database is away; trying again until it is back"
                         );
                     }
@@ -262,7 +264,7 @@ impl Scheduler {
             PassEnd::Failed { error, wake_in } => {
                 tracing::error!(
                     event = events::PASS_FAILED,
-                    error = in_words(&error),
+                    error = describe(&error),
                     "A pass failed; the next one comes when it is due"
                 );
                 wake_in

@@ -1,5 +1,5 @@
-//! The partition specs of a table as they are shown, and the trust in one: that the partition values
-//! of its files are what it says.
+//! The partition specs of a table as they are shown, and trust in a spec: an operator's word that
+//! the partition values of its files are what the spec says.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub struct SpecsReport {
     pub namespace: String,
     /// The table's name.
     pub table: String,
-    /// The table's incarnation.
+    /// The table's UUID.
     pub table_uuid: Uuid,
     /// Every definition that is known, by id.
     pub specs: Vec<SpecReport>,
@@ -47,9 +47,9 @@ pub struct SpecReport {
     pub seen_at: Option<UtcInstant>,
     /// Whether it began in the snapshot that created its table; null where that is not known.
     pub began_with_table: Option<bool>,
-    /// From which row of the table on, and since when, every writer should know it.
+    /// The row of the table from which on every writer should know the spec, and since when.
     pub mark: Option<NotedMark>,
-    /// When that is noted, where it is not.
+    /// When that row will be noted, where it is not noted yet.
     pub mark_due_at: Option<UtcInstant>,
     /// Who vouched for the values of its files, when and why.
     pub trusted: Option<Trust>,
@@ -67,7 +67,7 @@ pub async fn specs_of(
         .iter()
         .map(|spec| SpecReport {
             spec_id: spec.spec_id,
-            fields: in_words(spec, &shape),
+            fields: describe_fields(spec, &shape),
             state: spec.state,
             disputed: is_disputed(&known, spec.spec_id),
             seen_at: spec.seen_at,
@@ -87,7 +87,7 @@ pub async fn specs_of(
 }
 
 /// The fields of a spec as a person writes them.
-pub fn in_words(spec: &KnownSpec, shape: &TableShape) -> Vec<String> {
+pub fn describe_fields(spec: &KnownSpec, shape: &TableShape) -> Vec<String> {
     spec.fields.iter().map(|field| shape.describe_field(field)).collect()
 }
 
@@ -96,7 +96,7 @@ fn is_disputed(known: &[KnownSpec], spec_id: i64) -> bool {
     known.iter().filter(|spec| spec.spec_id == spec_id).count() > 1
 }
 
-/// A spec that can be trusted, or is.
+/// A spec that can be trusted, or is trusted already.
 #[derive(Debug, Clone)]
 pub struct Trustworthy {
     /// The spec.
@@ -121,8 +121,9 @@ pub async fn trustworthy(
     ensure!(table.is_parquet, NOT_PARQUET);
     let shape = table_shape(connection, identity.catalog_id, identity.table_id).await?;
     let known = known_specs(connection, identity, window).await?;
-    let named =
-        |spec: &KnownSpec| format!("{} ({})", spec.spec_id, in_words(spec, &shape).join(", "));
+    let named = |spec: &KnownSpec| {
+        format!("{} ({})", spec.spec_id, describe_fields(spec, &shape).join(", "))
+    };
     let mut of_id = known.iter().filter(|spec| spec.spec_id == spec_id);
     let Some(spec) = of_id.next() else {
         if known.is_empty() {
@@ -132,7 +133,8 @@ pub async fn trustworthy(
         bail!("table {name} has no partition spec {spec_id}; it has: {list}");
     };
     if is_disputed(&known, spec_id) {
-        let list = std::iter::once(spec).chain(of_id).map(|spec| in_words(spec, &shape).join(", "));
+        let list =
+            std::iter::once(spec).chain(of_id).map(|spec| describe_fields(spec, &shape).join(", "));
         bail!(
             "spec {spec_id} of table {name} cannot be trusted: it was seen with several definitions \
              ({}), and by which of them a file was written is not known. Its files are kept as \
@@ -140,12 +142,12 @@ pub async fn trustworthy(
             list.collect::<Vec<_>>().join("; ")
         );
     }
-    Ok(Trustworthy { fields: in_words(spec, &shape).join(", "), spec: spec.clone() })
+    Ok(Trustworthy { fields: describe_fields(spec, &shape).join(", "), spec: spec.clone() })
 }
 
-/// Records that `by` vouches for the values of all files of a spec, which is copied first where we
-/// have no copy. Returns the record, and whether it is this one: a spec that is trusted keeps its
-/// first record.
+/// Records that `by` vouches for the values of all files of a spec, which is copied first where
+/// tailrace has no copy. Returns the record, and whether it was made now: a spec that is trusted
+/// already keeps its first record.
 ///
 /// # Errors
 /// As [`trustworthy`], also for what came in between.
@@ -173,7 +175,7 @@ pub async fn trust(
             spec_id,
             by,
             reason,
-            "Somebody vouched for the partition values of a spec's files"
+            "An operator trusted the partition values of a spec's files"
         );
     }
     Ok((trust, is_new))

@@ -1,20 +1,21 @@
-//! Log lines on stderr: JSON with every field at the top level, or pretty; times in UTC.
+//! The log: lines on stderr, as JSON with every field at the top level, or pretty; times in UTC.
 //!
-//! All that this process writes on stderr goes through `lines`, so that neither a reader that is gone
-//! nor one that is stopped ends or delays any work; and none of it makes a terminal do anything but show
-//! it (`plain`).
+//! All that this process writes to stderr passes through `lines`, so that a reader which is gone or
+//! stopped neither ends nor delays any work. All of it is made plain text (`plain`), so that no
+//! line controls the terminal.
 
 mod lines;
 mod plain;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
-use std::io::{IsTerminal, Write, stderr};
+use std::io::{self, IsTerminal, Write, stderr};
 use std::panic::PanicHookInfo;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
+use indicatif::ProgressBar;
 use tracing::field::Field;
 use tracing::{Dispatch, Subscriber, dispatcher};
 use tracing_subscriber::field::MakeExt;
@@ -43,7 +44,7 @@ static LINES: OnceLock<Lines> = OnceLock::new();
 /// The filter is none, there can be no more threads, or the log is set up already.
 pub fn init(log: &Log) -> anyhow::Result<()> {
     let terminal = stderr().is_terminal();
-    let lines = Lines::start(WAITING, stderr(), notice(log, terminal)?)
+    let lines = Lines::start(WAITING, AboveProgress, notice(log, terminal)?)
         .context("cannot start the thread that writes the log")?;
     let writer = lines.clone();
     let subscriber = subscriber(log, terminal, move || writer.clone())?;
@@ -59,6 +60,31 @@ pub fn say(text: &str) {
     match LINES.get() {
         Some(lines) => lines.push(text.as_bytes()),
         None => drop(stderr().write_all(text.as_bytes())),
+    }
+}
+
+/// Shows progress on stderr: lines that are written from now on stand above it.
+pub fn write_above(bar: &ProgressBar) {
+    *PROGRESS.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
+}
+
+/// The progress that is shown, or was.
+static PROGRESS: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Stderr, where a line that shows progress gives way to other lines.
+struct AboveProgress;
+
+impl Write for AboveProgress {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let bar = PROGRESS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match bar.filter(|bar| !bar.is_finished()) {
+            Some(bar) => bar.suspend(|| stderr().write(bytes)),
+            None => stderr().write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        stderr().flush()
     }
 }
 
@@ -88,7 +114,7 @@ fn notice(log: &Log, terminal: bool) -> anyhow::Result<impl Fn(u64) -> Vec<u8> +
             tracing::warn!(
                 event = events::LOG_LINES_LOST,
                 lines,
-                "Lines of the log were lost, for stderr took none; it is back"
+                "Lines of the log were lost because stderr accepted none; it accepts lines again"
             );
         });
         std::mem::take(&mut *line.lock().unwrap_or_else(PoisonError::into_inner))

@@ -1,8 +1,8 @@
-//! What became of each drop: kept for older snapshots, purged, queued, gone, and since when.
+//! What became of each drop: retained for older snapshots, purged, queued or gone, and since when.
 //!
-//! A pass notes in our history how far each drop has come ([`advance`](advance())); [`trace()`]
-//! reads it and says what holds each drop up at the moment ([`state`]). Why what is noted is true
-//! is argued in [`crate::catalog::drop_lifecycle`].
+//! A pass notes in the history how far each drop has come ([`advance`](advance())). [`trace()`] reads that
+//! and says what holds each drop up now ([`state`]). [`crate::catalog::drop_lifecycle`] argues why the notes
+//! are true.
 
 mod advance;
 mod report;
@@ -16,13 +16,13 @@ use anyhow::{Context, ensure};
 
 pub use advance::advance;
 use advance::by_table;
-pub use report::{DropTrace, NamedBy, Naming, StuckObject, TraceReport, TracedPartition};
+pub use report::{DropTrace, Drops, NamedBy, Naming, StuckObject, TraceReport, TracedPartition};
 use state::Stage;
 
 use crate::catalog::clock;
 use crate::catalog::drop_lifecycle::queue::{files_left, queue};
 use crate::catalog::drop_lifecycle::read::{
-    DropRow, FloorRules, drops, floor_rules, incarnations, newest, not_gone, reading,
+    DropRow, FloorRules, drops, floor_rules, newest, not_gone, reading, uuids,
 };
 use crate::catalog::drop_lifecycle::unindexed::{ROWS, has_ended_index, left};
 use crate::catalog::live_file::Counts;
@@ -51,7 +51,7 @@ pub struct Asked<'a> {
 }
 
 /// What became of a catalog's drops, as of one moment. Writes nothing, locks nothing; what it
-/// costs is bounded by the number of drops that are told, not by the size of any table.
+/// costs is bounded by the number of drops that are listed, not by the size of any table.
 ///
 /// # Errors
 /// The catalog is gone, or there is no table of that name and no drop of one that was, in words;
@@ -84,7 +84,7 @@ async fn read(
     let tables = match asked.table {
         None => None,
         Some((namespace, table)) => {
-            let found = incarnations(connection, catalog_id, namespace, table).await?;
+            let found = uuids(connection, catalog_id, namespace, table).await?;
             ensure!(
                 !found.is_empty(),
                 "there is no table {namespace}.{table} in catalog {:?}, and no drop of one that was",

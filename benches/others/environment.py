@@ -1,7 +1,7 @@
 """Makes the virtual environment of one tool, once, and measures with it.
 
-Usage: environment.py CACHE TOOL [OPTIONS], the options of measure.py. Every tool has an environment
-of its own, so that one that cannot be had here does not take the others along.
+Usage: environment.py CACHE TOOL [OPTIONS], with the options of measure.py. Every tool has an
+environment of its own, so that a tool which cannot be installed here does not stop the others.
 """
 
 import fcntl

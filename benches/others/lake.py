@@ -1,4 +1,4 @@
-"""The files that every tool is given, and what has to be left of them after a day was dropped."""
+"""The files that every tool gets, and the check of what is left of them after a day was dropped."""
 
 import dataclasses
 import datetime
@@ -39,7 +39,7 @@ class Lake:
         """Makes every file, and returns the size of one in bytes.
 
         The files of a day are one file under as many names: no tool writes to them, and removing
-        a hundred thousand real ones takes a quarter of an hour on disks that are told of every
+        a hundred thousand real ones takes a quarter of an hour on disks that write through every
         freed block. `day_in_files` is for the tools that look for the partition's column there;
         the others have it from the folder's name.
         """

@@ -1,6 +1,6 @@
 """Times how long one tool takes to drop one day, for tables of several sizes.
 
-Prints a line of JSON for each size; README.md says what is in it.
+Prints a line of JSON for each size. README.md describes its keys.
 """
 
 import argparse

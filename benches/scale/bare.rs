@@ -1,4 +1,4 @@
-//! What there is to compare with: the bare UPDATE of the same rows by id, and the WAL.
+//! Measures what tailrace is compared with: the plain UPDATE of the same rows by id, and its WAL.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The server that all of it runs on, and the databases that are measured.
+//! The private server of the benchmark, and the databases on which rows are measured.
 
 use std::time::Duration;
 
@@ -14,26 +14,26 @@ use tailrace_kit::server::{PrivateServer, ServerOptions};
 use super::fixture;
 use super::scale::{Fixture, Scale};
 
-/// How the server differs from what initdb makes. Shown with the figures.
+/// The server's settings that differ from those of initdb. They are shown with the figures.
 pub const SETTINGS: [(&str, &str); 9] = [
     ("fsync", "on"),
     ("synchronous_commit", "on"),
-    // When a page was last checkpointed would decide over the figures otherwise.
+    // Otherwise the figures would depend on when a page was last checkpointed.
     ("full_page_writes", "off"),
     ("shared_buffers", "2GB"),
     ("maintenance_work_mem", "512MB"),
     ("max_wal_size", "6GB"),
     ("checkpoint_timeout", "1h"),
     ("autovacuum", "off"),
-    // What belongs to a database is told by its log lines.
+    // Log lines name their database, so that they can be assigned to it.
     ("log_line_prefix", "%d "),
 ];
 
-/// What the rows are measured on.
+/// The server and the fixtures on which the rows are measured.
 pub struct Bench {
     /// The server.
     pub server: PrivateServer,
-    /// How large everything is.
+    /// The sizes of the fixtures.
     pub scale: Scale,
     built: Vec<Fixture>,
     copies: u32,
@@ -68,16 +68,16 @@ impl Bench {
         self.open(&name)
     }
 
-    /// A copy of a fixture, as warm as the server can have it.
+    /// A copy of a fixture, with as many of its pages in the server's memory as fit.
     pub async fn copy(&mut self, fixture: Fixture) -> Result<Db> {
         let db = self.built(fixture).await?;
         let (built, copy) = self.copy_of(db).await?;
         built.leave().await;
-        copy.warm().await?;
+        copy.prewarm().await?;
         Ok(copy)
     }
 
-    /// A copy of a database that is given back for it, as it is.
+    /// Copies a database, whose sessions are closed for it; returns the original and the copy.
     pub async fn copy_of(&mut self, db: Db) -> Result<(Db, Db)> {
         let original = db.name.clone();
         db.leave().await;
@@ -95,7 +95,7 @@ impl Bench {
         self.server.drop_database(&name).await
     }
 
-    /// A handle on a database that is there.
+    /// A handle on an existing database.
     pub fn open(&self, name: &str) -> Result<Db> {
         let url = self.server.url(name);
         let pool = PgPoolOptions::new().max_connections(2).connect_lazy(&url)?;
@@ -126,12 +126,12 @@ pub struct Db {
     pub name: String,
     /// Its URL.
     pub url: String,
-    /// For looking at it and preparing it; what is measured opens sessions of its own.
+    /// For queries and preparation; what is measured opens sessions of its own.
     pub pool: PgPool,
 }
 
 impl Db {
-    /// As tailrace opens it.
+    /// The database in the form in which tailrace opens it.
     pub fn database(&self) -> Database {
         Database {
             options: self.pool.connect_options().as_ref().clone(),
@@ -154,7 +154,7 @@ impl Db {
         Ok(found.identity)
     }
 
-    /// The ids of a table's live files with one of these texts at key 0, in their order.
+    /// The ids of a table's live files with one of these partition values at key 0, in ascending order.
     pub async fn file_ids(&self, table: &TableIdentity, texts: &[String]) -> Result<Vec<i64>> {
         let query = "select f.data_file_id from hog_file_partition_value v
              join hog_data_file f using (catalog_id, data_file_id)
@@ -182,7 +182,7 @@ impl Db {
 
     /// Brings every page of the files, values, vectors and statistics, and of their indexes, into the
     /// server's memory, as far as they fit.
-    pub async fn warm(&self) -> Result<()> {
+    pub async fn prewarm(&self) -> Result<()> {
         let statement = "create extension if not exists pg_prewarm;
              select sum(pg_prewarm(c.oid)) from pg_class c
              where c.relkind in ('r', 'i') and c.relpages > 0 and (c.oid in
@@ -191,11 +191,11 @@ impl Db {
                or c.oid in (select indexrelid from pg_index where indrelid in
                  ('hog_data_file'::regclass, 'hog_file_partition_value'::regclass,
                   'hog_delete_file'::regclass, 'hog_file_column_stats'::regclass)))";
-        sqlx::raw_sql(statement).execute(&self.pool).await.context("warming by pg_prewarm")?;
+        sqlx::raw_sql(statement).execute(&self.pool).await.context("pg_prewarm")?;
         Ok(())
     }
 
-    /// Ends our sessions in it.
+    /// Closes the sessions of the pool in this database.
     pub async fn leave(self) {
         self.pool.close().await;
     }

@@ -1,26 +1,27 @@
-//! What is written into our calendar, by the transactions that its rows are of.
+//! Counts the rows that were written to `tailrace.calendar` since a moment, by the transaction ids
+//! of the rows.
 
 use anyhow::Result;
 use sqlx::PgPool;
 
-/// A moment from which on writes are counted.
+/// The moment from which writes are counted.
 #[derive(Debug, Clone, Copy)]
 pub struct Mark {
-    /// The transaction that noted it: all that write later have higher ids.
+    /// The transaction that recorded the moment: later transactions that write have higher ids.
     transaction: i64,
     rows: i64,
 }
 
-/// What was written since.
+/// The rows written since that moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Writes {
-    /// Rows that were put in or changed, and are there.
+    /// Rows that were inserted or changed, and exist.
     pub written: i64,
-    /// Rows that were there, and are gone or changed.
+    /// Rows that existed, and were deleted or changed.
     pub gone: i64,
 }
 
-/// How many rows the calendar has; none before there is one.
+/// How many rows the calendar has; 0 before the table exists.
 pub async fn rows(pool: &PgPool) -> Result<i64> {
     match is_there(pool).await? {
         true => {
@@ -30,14 +31,14 @@ pub async fn rows(pool: &PgPool) -> Result<i64> {
     }
 }
 
-/// The moment.
+/// Records the moment.
 pub async fn mark(pool: &PgPool) -> Result<Mark> {
     let query = "select pg_current_xact_id()::text::bigint";
     let transaction = sqlx::query_scalar(query).fetch_one(pool).await?;
     Ok(Mark { transaction, rows: rows(pool).await? })
 }
 
-/// What was written since a moment. A server that has counted through 2^32 transactions is none of ours.
+/// What was written since a moment. The benchmark's server never reaches 2^32 transactions.
 pub async fn writes_since(pool: &PgPool, mark: Mark) -> Result<Writes> {
     if !is_there(pool).await? {
         return Ok(Writes { written: 0, gone: 0 });

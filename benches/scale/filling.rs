@@ -3,23 +3,23 @@
 use anyhow::Result;
 use sqlx::{AssertSqlSafe, PgPool};
 
-/// The name of the column that tables are partitioned by the time of.
+/// The name of the column of time by which tables are partitioned.
 pub const DAY_COLUMN: &str = "at";
 
-/// Files of a catalog that are to be written.
+/// Files to write to a catalog.
 pub struct Files {
     /// A query for the ids of tables, with when files of a tuple arrive (in days), its values, and the
     /// number of its files.
     pub tuples: String,
-    /// How many one commit brings.
+    /// How many files one commit adds.
     pub of_a_snapshot: i64,
-    /// Over so many days up to now the commits are spread.
+    /// The number of days up to now over which the commits are spread.
     pub days: i64,
-    /// So many days are mixed with one another.
+    /// The number of days whose files are mixed with one another.
     pub disorder: i64,
 }
 
-/// Writes them, and one commit more with the vectors of some.
+/// Writes the files, and one more commit with the vectors of some of them.
 pub async fn fill(pool: &PgPool, catalog_id: i64, files: &Files) -> Result<()> {
     let statements = include_str!("fixture.sql")
         .replace(":catalog_id", &catalog_id.to_string())
@@ -31,7 +31,7 @@ pub async fn fill(pool: &PgPool, catalog_id: i64, files: &Files) -> Result<()> {
     run(pool, statements).await
 }
 
-/// Makes tables like one that is there and empty, until there are so many.
+/// Copies an empty table until there are `times` tables.
 pub async fn more_tables(pool: &PgPool, catalog_id: i64, like: i64, times: i64) -> Result<()> {
     let statements = include_str!("fixture_tables.sql")
         .replace(":catalog_id", &catalog_id.to_string())
@@ -40,7 +40,7 @@ pub async fn more_tables(pool: &PgPool, catalog_id: i64, like: i64, times: i64) 
     run(pool, statements).await
 }
 
-/// Makes catalogs like one that is there, with all that is in it, until there are so many.
+/// Copies a catalog with its content until there are `times` catalogs.
 pub async fn more_catalogs(pool: &PgPool, like: i64, times: i64) -> Result<()> {
     let statements = include_str!("fixture_catalogs.sql")
         .replace(":catalog_id", &like.to_string())

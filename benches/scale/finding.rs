@@ -1,17 +1,17 @@
-//! What a row of the benchmark found out, and how a table of them is written (pure).
+//! The result of a row of the benchmark, and how a table of results is written (pure).
 
 use std::fmt;
 
 /// Whether a goal is met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is.
+    /// The goal is met.
     Met,
-    /// It is not.
+    /// The goal is not met.
     Unmet,
-    /// There is none: the figure is only told.
+    /// The row has no goal: the figure is only printed.
     NoGoal,
-    /// It could not be found out, and why.
+    /// The figure could not be measured, with the reason.
     NotMeasured(String),
 }
 
@@ -38,9 +38,9 @@ impl fmt::Display for Verdict {
 pub struct Finding {
     /// What was measured.
     pub what: String,
-    /// What tailrace takes.
+    /// The figure of tailrace.
     pub ours: String,
-    /// What the thing beside it takes.
+    /// The figure of what tailrace is compared with.
     pub beside: String,
     /// The ratio of the two, or the figure that the goal is about.
     pub figure: String,
@@ -65,7 +65,7 @@ impl Finding {
     }
 }
 
-/// A Markdown table with its columns padded, so that it can be read as it is too.
+/// A Markdown table with padded columns, so that its source is readable too.
 pub fn markdown(head: &[&str], lines: &[Vec<String>]) -> String {
     let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
     let all: Vec<Vec<String>> =
@@ -98,15 +98,15 @@ pub fn table(findings: &[Finding]) -> String {
             vec![what, ours, beside, figure, goal, verdict.to_string()]
         })
         .collect();
-    markdown(&["what", "tailrace", "beside it", "figure", "goal", ""], &lines)
+    markdown(&["what", "tailrace", "compared with", "figure", "goal", ""], &lines)
 }
 
-/// A cell must not end its line or its column.
+/// Escapes what would end the line or the column of a cell.
 fn clean(line: &[String]) -> Vec<String> {
     line.iter().map(|cell| cell.replace('|', "\\|").replace(['\n', '\r'], " ")).collect()
 }
 
-/// A number with its thousands set apart.
+/// A number with separated thousands.
 pub fn grouped(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut text = String::from(if number < 0 { "-" } else { "" });
@@ -119,7 +119,7 @@ pub fn grouped(number: i64) -> String {
     text
 }
 
-/// Milliseconds, with as many places as mean something.
+/// Milliseconds, with the decimal places that are significant.
 pub fn ms(value: f64) -> String {
     match value.abs() {
         large if large >= 10_000.0 => format!("{:.1} s", value / 1e3),
@@ -128,7 +128,7 @@ pub fn ms(value: f64) -> String {
     }
 }
 
-/// A text in lines of at most so many characters, where its words allow.
+/// A text in lines of at most `width` characters, except for longer words.
 pub fn wrapped(text: &str, width: usize) -> String {
     let mut lines = String::new();
     let mut used = 0;

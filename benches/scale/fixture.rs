@@ -1,10 +1,10 @@
-//! How a fixture is built: by bulk statements, in the shape that years of commits leave.
+//! Builds a fixture by bulk statements, in the shape that years of commits leave.
 //!
-//! Files of all tables have their ids from one counter in the order in which they arrived: a day's
-//! files on that day, but for some that are up to three days late. A snapshot has 270 files. Paths
-//! are random, so the pages of their index that a day's files are in are all over it. One file
-//! in a hundred has a deletion vector. Each file has the statistics of the column whose time counts,
-//! and no row that is newer than its values say.
+//! The files of all tables get their ids from one counter, in the order in which they arrived: a
+//! day's files on that day, except some that are up to three days late. A snapshot has 270 files.
+//! Paths are random, so the index entries of a day's paths are spread over all pages of the index
+//! of paths. One file in a hundred has a deletion vector. Each file has statistics of the column of
+//! time, and no row that is newer than its partition values.
 
 use anyhow::Result;
 use sqlx::AssertSqlSafe;
@@ -20,11 +20,11 @@ pub const CATALOG: &str = "lake";
 /// The name of the one namespace.
 pub const NAMESPACE: &str = "events";
 
-/// What a lake consists of.
+/// The tables and catalogs of a lake.
 pub struct Layout {
     /// The tables of a catalog.
     pub tables: Vec<TableOf>,
-    /// How many catalogs there are of it, all alike.
+    /// How many such catalogs there are.
     pub catalogs: i64,
 }
 
@@ -39,7 +39,7 @@ pub struct TableOf {
     /// A query for its tuples: when their files arrive (in days), their values, and the number
     /// of their files.
     pub tuples: String,
-    /// How many tables there are of it, the others with a number behind the name.
+    /// How many such tables there are. The others have a number behind the name.
     pub times: i64,
 }
 
@@ -74,7 +74,7 @@ pub async fn build(db: &Db, layout: &Layout, is_new: bool) -> Result<()> {
     if layout.catalogs > 1 {
         more_catalogs(&db.pool, catalog_id, layout.catalogs).await?;
     }
-    // Not within the transaction that several statements at once are.
+    // One statement at a time: several at once are a transaction, in which VACUUM is not possible.
     for table in VACUUMED {
         sqlx::raw_sql(AssertSqlSafe(format!("vacuum (analyze) {table}"))).execute(&db.pool).await?;
     }

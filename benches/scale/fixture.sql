@@ -1,4 +1,4 @@
--- Fills the tables of a catalog, or puts further files into them; see filling.rs.
+-- Fills the tables of a catalog, or adds further files to them; see filling.rs.
 
 begin;
 

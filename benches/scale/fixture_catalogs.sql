@@ -1,4 +1,4 @@
--- Catalogs like one that is there, with all that is in it; see filling.rs.
+-- Copies an existing catalog with all its contents several times; see filling.rs.
 
 begin;
 set local synchronous_commit = off;

@@ -1,4 +1,4 @@
--- Tables like one that is there and empty, with the ids behind its own; see filling.rs.
+-- Copies an existing empty table several times, with the table ids after its own; see filling.rs.
 
 begin;
 set local session_replication_role = replica;

@@ -1,9 +1,14 @@
 //! The benchmark: `make bench`, or `cargo bench --bench scale -- [ROW ...]`. Everything is measured
-//! in one run, side by side, on a private Postgres; a full run writes `docs/performance.md`.
-//! `BENCH=quick` runs all of it in a twentieth of the size, to prove that it works.
+//! in one run on a private Postgres. A full run writes `docs/performance.md`. `BENCH=quick` runs
+//! everything at a twentieth of the size, to show that the benchmark works.
 //!
-//! [`scale`] says how large the fixtures are, [`fixture`] builds them, [`bench`] has the server, each
-//! file of [`rows`] measures one thing, [`page`] writes what was found.
+//! | module | what it does |
+//! |---|---|
+//! | [`scale`] | the sizes of the fixtures |
+//! | [`fixture`] | builds the fixtures |
+//! | [`bench`] | the server and its databases |
+//! | [`rows`] | the measurements, one module for each family |
+//! | [`page`] | writes the results |
 
 mod bare;
 mod bench;

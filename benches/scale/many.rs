@@ -1,4 +1,4 @@
-//! Many tables governed at once, of which a few have a day that expires when the others have none.
+//! Sets policies on many tables at once, so that a few tables have a day that expires and the others have none.
 
 use anyhow::{Result, ensure};
 use sqlx::AssertSqlSafe;
@@ -6,14 +6,14 @@ use sqlx::AssertSqlSafe;
 use super::bench::Db;
 use super::fixture::DAY_COLUMN;
 
-/// One table in so many has something due.
+/// One table in this number has a day that expires.
 pub const ONE_IN: i64 = 100;
 
-/// Which these are, by the ids that the fixtures give.
+/// The condition for these tables, by the ids that the fixtures assign.
 const IS_ONE_OF_THE_FEW: &str = "(v.table_id + 5 * (v.catalog_id - 1)) % 100 = 1";
 
-/// Lets every table be governed, the few by `keep`, the others by 100 days more. Returns how many tables
-/// there are, and how many are the few.
+/// Sets a policy on every table: with `keep` on the few, with 100 days more on the others. Returns the number of
+/// all tables and of the few.
 pub async fn govern_all(db: &Db, keep_days: i64) -> Result<(i64, i64)> {
     let statement = format!(
         "with numbered as (
@@ -45,7 +45,7 @@ pub async fn govern_all(db: &Db, keep_days: i64) -> Result<(i64, i64)> {
     Ok((all, few))
 }
 
-/// Leaves only the few governed.
+/// Deletes the policies of all tables but the few.
 pub async fn ungovern_others(db: &Db) -> Result<()> {
     let statement = format!("delete from tailrace.policy v where not ({IS_ONE_OF_THE_FEW})");
     sqlx::raw_sql(AssertSqlSafe(statement)).execute(&db.pool).await?;

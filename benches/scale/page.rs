@@ -1,4 +1,4 @@
-//! `docs/performance.md`.
+//! Writes `docs/performance.md`, the page with the figures of a run.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::bench::SETTINGS;
 use super::finding::{Finding, Verdict, markdown, table, wrapped};
 use super::rows::Measured;
 
-/// All that a run found out.
+/// The results of a run.
 pub struct Page {
     machine: Vec<(&'static str, String)>,
     is_quick: bool,
@@ -19,18 +19,18 @@ pub struct Page {
 }
 
 impl Page {
-    /// Nothing found yet.
+    /// A page without results.
     pub fn new(machine: Vec<(&'static str, String)>, is_quick: bool) -> Self {
         Page { machine, is_quick, findings: Vec::new(), notes: Vec::new(), has_failed: false }
     }
 
-    /// Adds what a row found.
+    /// Adds the results of a row.
     pub fn add(&mut self, measured: Measured) {
         self.findings.extend(measured.findings);
         self.notes.push((measured.title.to_owned(), measured.how));
     }
 
-    /// Adds a row that went wrong.
+    /// Adds a row that failed.
     pub fn fail(&mut self, row: &str, error: &anyhow::Error) {
         eprintln!("  {error:#}");
         self.has_failed = true;
@@ -41,24 +41,24 @@ impl Page {
         ));
     }
 
-    /// Whether any row went wrong.
+    /// Whether any row failed.
     pub fn has_failed(&self) -> bool {
         self.has_failed
     }
 
-    /// The table.
+    /// The table of results.
     pub fn table(&self) -> String {
         let scale = if self.is_quick { "A twentieth of the size: proves nothing.\n\n" } else { "" };
         format!("{scale}{}", table(&self.findings))
     }
 
-    /// Writes all of it.
+    /// Writes the page.
     pub fn write(&self, path: &Path) -> Result<()> {
         std::fs::write(path, self.text())
             .with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Adds something about the machine.
+    /// Adds a line about the machine.
     pub fn on(&mut self, name: &'static str, value: String) {
         self.machine.push((name, value));
     }
@@ -66,14 +66,15 @@ impl Page {
     fn text(&self) -> String {
         let unmet = self.findings.iter().filter(|found| found.verdict == Verdict::Unmet).count();
         let mut text = String::from(
-            "# Performance\n\nWritten by `make bench`: everything in one run, side by side, on a private \
-             Postgres.\nTimes are medians, with the smallest and the largest in brackets.\n\n",
+            "# Performance\n\n`make bench` writes this page. One run measures tailrace, and what it is \
+             compared with, on a private\nPostgres. Times are medians, with the smallest and largest in \
+             brackets.\n\n",
         );
         if unmet > 0 {
             text.push_str(&format!("{unmet} of the goals are not met.\n\n"));
         }
         text.push_str(&self.table());
-        text.push_str("\n## On what\n\n");
+        text.push_str("\n## Machine and server\n\n");
         let machine: Vec<_> = self
             .machine
             .iter()
@@ -83,13 +84,12 @@ impl Page {
         let settings: Vec<_> =
             SETTINGS.iter().map(|(name, value)| format!("`{name} = {}`", value.trim())).collect();
         let about = format!(
-            "The server's settings, where they differ from its defaults: {}. Without full pages the WAL \
-             and the time of a row do not depend on when its pages were last checkpointed, on either \
-             side of a comparison.",
+            "The server's settings that differ from its defaults: {}. With `full_page_writes = off`, \
+             neither WAL nor times depend on when the pages were last checkpointed.",
             settings.join(", ")
         );
         let _ = write!(text, "\n{}\n", wrapped(&about, 100));
-        text.push_str("\n## How\n");
+        text.push_str("\n## How each row was measured\n");
         for (title, how) in &self.notes {
             let _ = write!(text, "\n{}\n", wrapped(&format!("**{title}.** {how}"), 100));
         }

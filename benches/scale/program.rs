@@ -1,5 +1,4 @@
-//! tailrace as the benchmark runs it: in process, with the settings that the configuration gives
-//! by default.
+//! Runs tailrace for the benchmark: in this process, with the default configuration.
 
 use std::time::{Duration, Instant};
 
@@ -18,10 +17,10 @@ use super::scale::{SUBJECT, Scale};
 
 /// The seconds of a day.
 pub const DAY: i64 = 86_400;
-/// Longer than any row goes on.
+/// Longer than any row takes.
 const DECADES: Duration = Duration::from_secs(20 * 365 * 86_400);
 
-/// The configuration without any file or variable.
+/// The configuration without a file or a variable.
 pub fn config() -> Result<Config> {
     Ok(Config::load(&LoadOptions::default())?)
 }
@@ -31,7 +30,7 @@ pub fn settings() -> Result<Settings> {
     Ok(Settings::from_config(&config()?))
 }
 
-/// Lets the table be governed by the time of its days or hours.
+/// Sets the policy of the table, on the time of its days or hours.
 pub async fn govern(db: &Db, keep: &str) -> Result<()> {
     let mut session = db.database().session().await?;
     let wanted = Wanted {
@@ -49,15 +48,15 @@ pub async fn govern(db: &Db, keep: &str) -> Result<()> {
     Ok(())
 }
 
-/// One pass over the one governed table, and how long it took by the clock.
+/// Runs one pass over the only table with a policy; returns its time by the clock too.
 pub async fn pass(db: &Db, settings: &Settings) -> Result<(TableReport, Duration)> {
     let (report, took) = pass_over_all(db, settings).await?;
     let table = report.tables.into_iter().next().context("no table is governed")?;
     Ok((table, took))
 }
 
-/// One pass over all governed tables, of which none may end in a way that somebody has to look at or
-/// that leaves something to do, and how long it took by the clock.
+/// Runs one pass over all tables with a policy; returns its time by the clock too. It is an error if a table
+/// failed or the pass left work for it.
 pub async fn pass_over_all(db: &Db, settings: &Settings) -> Result<(PassReport, Duration)> {
     let (report, took) = any_pass(db, settings).await?;
     for table in &report.tables {
@@ -71,8 +70,8 @@ pub async fn pass_over_all(db: &Db, settings: &Settings) -> Result<(PassReport, 
     Ok((report, took))
 }
 
-/// Passes until one has dealt with every table and left no reading of one behind, none of which drops
-/// anything: how long they took together by the clock.
+/// Runs passes until one has nothing to do for every table and no full scan is unfinished. No pass may drop
+/// anything. Returns the sum of their times by the clock.
 pub async fn first_passes(db: &Db, settings: &Settings) -> Result<Duration> {
     let mut took = Duration::ZERO;
     for _ in 0..100 {
@@ -97,12 +96,12 @@ async fn any_pass(db: &Db, settings: &Settings) -> Result<(PassReport, Duration)
     let report = run_pass(&database, settings, &Scope::default(), &stop, &|_| {}).await?;
     let took = clock.elapsed();
     if let Some(failed) = report.failed_catalogs.first() {
-        bail!("the catalog {} could not be worked on: {}", failed.catalog, failed.error);
+        bail!("the catalog {} failed: {}", failed.catalog, failed.error);
     }
     Ok((report, took))
 }
 
-/// How many tables a pass has not read to the end.
+/// How many full scans of tables are unfinished.
 async fn unread(db: &Db) -> Result<i64> {
     let query = "select (select count(*) from tailrace.sweep_state where reading is not null)
                       + (select count(*) from tailrace.table_state
@@ -116,23 +115,22 @@ pub fn brief(report: &TableReport) -> String {
     format!("{:?}, {files} files in {snapshots} snapshots", report.outcome)
 }
 
-/// The settings of passes that decide by a time shortly before and shortly after the moment at
-/// which the next day expires, for which the oldest `expired` of so many days have: what the daemon
-/// meets at midnight. The policy is that by which none of them has expired yet.
+/// The settings of two passes: the time of the first is set shortly before the next day expires, that of the
+/// second shortly after. The oldest `expired` days have expired before. A daemon has such passes around
+/// midnight. By the policy no day has expired at the present time.
 pub fn around_midnight(scale: Scale, expired: i64) -> Result<(Settings, Settings)> {
-    // None has expired today, and the oldest does at the end of it.
+    // No day has expired today, and the oldest expires at the end of today.
     let midnight = (scale.today + 1 + expired) * DAY;
     Ok((settings_at(midnight - 60)?, settings_at(midnight + 60)?))
 }
 
-/// The settings of passes that decide by a time, in seconds since 1970, in place of the
-/// database's.
+/// The settings of passes whose time is set to this one, in seconds since 1970, instead of the database's time.
 pub fn settings_at(second: i64) -> Result<Settings> {
     let time = chrono::DateTime::from_timestamp(second, 0).context("a time out of range")?;
     Ok(Settings { as_of: Some(UtcInstant::from(time)), ..settings()? })
 }
 
-/// The same, where no full pass comes due however much time goes by between two passes.
+/// The same settings, by which no full pass comes due, however much time there is between two passes.
 pub fn steady_settings_at(second: i64) -> Result<Settings> {
     Ok(Settings { full_pass_every: DECADES, ..settings_at(second)? })
 }

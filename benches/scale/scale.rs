@@ -1,17 +1,18 @@
-//! How large everything is: the fixtures, in full and small enough to prove the benchmark itself.
+//! The sizes of the fixtures: in full, and small enough for a quick run that only tests the
+//! benchmark.
 
 use tailrace_kit::lake::{Column, Field};
 
 use super::fixture::{DAY_COLUMN, Layout, TableOf};
 
-/// A prepared lake. Built once, copied for what changes it.
+/// A prepared lake. It is built once, and copied for rows that change it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fixture {
     /// 1,000,000 files of one table in 400 days, 600,000 of another in the same days.
     Million,
     /// The same days, and five times the files in the first table.
     FiveMillion,
-    /// The first, with a table of as many distinct strings at the same key beside it.
+    /// [`Self::Million`] with another table, of as many distinct strings at the same key.
     Strings,
     /// One table by hour, 5 years of it.
     Hours,
@@ -36,15 +37,15 @@ impl Fixture {
         }
     }
 
-    /// The fixture that it is a copy of, with something added.
+    /// The fixture of which this one is a copy with additional tables.
     pub fn base(self) -> Option<Fixture> {
         (self == Self::Strings).then_some(Self::Million)
     }
 }
 
-/// The name of the table that is worked on.
+/// The name of the table that has the policy.
 pub const SUBJECT: &str = "events_raw";
-/// The name of the table that shares its partition texts and is never dropped from.
+/// The name of the table with the same partition values, from which nothing is dropped.
 pub const NEIGHBOUR: &str = "clicks";
 /// The days of the large fixtures.
 pub const DAYS: i64 = 400;
@@ -64,25 +65,25 @@ pub const FILES_OF_MANY: i64 = 2;
 pub const KINDS: i64 = 100;
 /// The days of [`Fixture::Tuples`] that one request drops: 1,000 tuples.
 pub const DAYS_OF_A_REQUEST: i64 = 10;
-/// How often a copy of [`Fixture::Tuples`] can be asked for that.
+/// How many such requests a copy of [`Fixture::Tuples`] has partitions for.
 pub const REQUESTS: i64 = 4;
 
-/// Full, or small.
+/// Full size, or small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scale {
     /// `BENCH=quick`.
     pub is_quick: bool,
-    /// The day of 1970 that this is.
+    /// Today, in days since 1970.
     pub today: i64,
 }
 
 impl Scale {
-    /// As many as there are of what is many in full.
+    /// A number of files, reduced in a quick run.
     pub fn files(self, full: i64) -> i64 {
         if self.is_quick { (full / 20).max(1) } else { full }
     }
 
-    /// How often a thing is measured, of the number in full.
+    /// A number of measurements, reduced in a quick run.
     pub fn times(self, full: usize) -> usize {
         if self.is_quick { full.min(2) } else { full }
     }
@@ -185,7 +186,7 @@ fn by_day_and_kind(oldest: i64, days: i64, files: i64) -> TableOf {
     }
 }
 
-/// One file for each of many texts, none of which is a day.
+/// A table with one file for each of many strings, none of which is a day.
 fn strings(count: i64) -> TableOf {
     TableOf {
         name: "sessions",
@@ -198,8 +199,8 @@ fn strings(count: i64) -> TableOf {
     }
 }
 
-/// One file for each of so many seconds, evenly over the days, by the instant itself. They arrived two hours
-/// before it, so that no row is newer.
+/// A table with one file for each of `count` instants, spread evenly over the days, partitioned by the instant.
+/// Each file arrived two hours before its instant, so that no row is newer than it.
 fn by_instant(oldest: i64, count: i64) -> TableOf {
     let step = DAYS_OF_INSTANTS * 86_400 / count;
     TableOf {

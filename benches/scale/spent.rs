@@ -1,17 +1,17 @@
-//! What the lines of the server's log say was spent (pure).
+//! Sums the time and the number of statements of a database from lines of the server's log (pure).
 
-/// What was spent.
+/// The time and the statements of a database.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Spent {
-    /// In the server, over all statements, in milliseconds.
+    /// The time of all statements in the server, in milliseconds.
     pub ms: f64,
     /// How many statements were executed.
     pub statements: usize,
 }
 
 impl Spent {
-    /// Adds what a line says of a database, in a log with the prefix `%d `: nothing, if it is of another one
-    /// or no duration.
+    /// Adds the duration in a line of a log with the prefix `%d `. Lines of other databases and lines without a
+    /// duration add nothing.
     pub fn add_line(&mut self, line: &str, database: &str) {
         let said = line
             .strip_prefix(database)

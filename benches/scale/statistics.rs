@@ -1,8 +1,8 @@
-//! What several measurements of one thing amount to (pure).
+//! Summarises several measurements of one thing: median, percentiles, range (pure).
 
 use std::time::Duration;
 
-/// Measurements of one thing, in the unit of whoever took them.
+/// Measurements of one thing, in a unit that the caller chooses.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sample(Vec<f64>);
 
@@ -63,15 +63,15 @@ impl FromIterator<f64> for Sample {
 pub struct Hold {
     /// When it was granted.
     pub from: f64,
-    /// When it was let go.
+    /// When it was released.
     pub to: f64,
 }
 
 /// The largest share of any window of `length` seconds for which the lock was held. The holds
 /// must not overlap.
 pub fn busiest_share(holds: &[Hold], length: f64) -> f64 {
-    // The share of a window that slides changes its trend only where an end of it meets an end of
-    // a hold, so the largest is at one of these.
+    // While a window slides, its share changes linearly until an end of the window meets an end of a hold.
+    // So the largest share is at one of these positions.
     let starts = holds.iter().flat_map(|hold| [hold.from, hold.to - length]);
     let share = |start: f64| {
         let held = |hold: &Hold| (hold.to.min(start + length) - hold.from.max(start)).max(0.0);

@@ -36,7 +36,7 @@ grant select, insert, update on tailrace.clock_memory to tailrace;
 
 -- For checking partition values by column statistics and row order.
 -- Without them a pass drops by partition values alone and keeps the files whose value is
--- doubtful, and `tailrace doctor` calls that a problem.
+-- ambiguous, and `tailrace doctor` calls that a problem.
 grant select on public.hog_file_column_stats to tailrace;
 grant select on public.hog_table_stats to tailrace;
 

@@ -57,7 +57,7 @@ impl Checks {
     pub fn text(&self) -> String {
         let line = |check: &Check| {
             let verdict = if check.holds { "ok    " } else { "FAILED" };
-            format!("   {verdict}  {}: {}\n", check.what, check.values)
+            format!("{verdict}  {}: {}\n", check.what, check.values)
         };
         self.0.iter().map(line).collect()
     }
@@ -78,10 +78,10 @@ mod tests {
         assert_eq!((checks.count(), checks.failed()), (5, 3));
         assert_eq!(
             checks.text(),
-            "   ok      files ended, as planned: 3\n   \
-             FAILED  oldest day: 2026-09-11, where 2026-09-12 was expected\n   \
-             ok      objects: 2\n   \
-             FAILED  paths: 2, 1 of them not expected, 2 missing\n   \
+            "ok      files ended, as planned: 3\n\
+             FAILED  oldest day: 2026-09-11, where 2026-09-12 was expected\n\
+             ok      objects: 2\n\
+             FAILED  paths: 2, 1 of them not expected, 2 missing\n\
              FAILED  floor: 76 of 84\n"
         );
     }

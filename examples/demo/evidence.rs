@@ -1,4 +1,4 @@
-//! What the checks go by: the catalog's rows before and after, and the objects on disk.
+//! What the checks compare: the catalog's rows before and after, and the objects on disk.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tables_rows_are_told_from_its_neighbours() {
+    fn the_rows_of_a_table_are_its_own_alone() {
         let dump = Dump::from([
             (
                 "hog_data_file".to_owned(),

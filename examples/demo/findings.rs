@@ -11,18 +11,18 @@ use tailrace_kit::lake::{Dump, Table, differences};
 
 use super::checks::Checks;
 use super::evidence::{count, named, only_ended, rows_of};
-use super::gallery::Gallery;
-use super::removal::{REFUSED, Removal, Sight};
-use super::scene::{EVENTS, NAMESPACE, ORDERS, POLICIES, Scene, TEAMS, UNDATABLE, UNGOVERNED};
+use super::lake::{DemoLake, EVENTS, NAMESPACE, ORDERS, POLICIES, TEAMS, UNDATABLE, UNGOVERNED};
+use super::pictures::Pictures;
+use super::removal::{Observation, REFUSED, Removal};
 
-/// The tables of the catalog that a commit tail writes to.
-const COMMIT_TAIL: [&str; 5] =
+/// The tables of the catalog that a drop writes to.
+const WRITTEN: [&str; 5] =
     ["hog_catalog", "hog_data_file", "hog_delete_file", "hog_snapshot", "hog_snapshot_change"];
 
 /// All that was seen.
 pub struct Findings<'a> {
     /// The lake.
-    pub scene: &'a Scene,
+    pub lake: &'a DemoLake,
     /// The last snapshot before the pass.
     pub head: i64,
     /// The catalog's rows right before the pass.
@@ -30,23 +30,41 @@ pub struct Findings<'a> {
     /// And right after it.
     pub dump_after: &'a Dump,
     /// The partitions before the pass.
-    pub before: &'a Gallery,
+    pub before: &'a Pictures,
     /// And after it.
-    pub after: &'a Gallery,
-    /// What the pass told.
+    pub after: &'a Pictures,
+    /// What the pass reported.
     pub report: &'a PassReport,
     /// Objects and rows before the pass.
-    pub at_start: &'a Sight,
+    pub at_start: &'a Observation,
     /// And after it.
-    pub dropped: &'a Sight,
-    /// What became of them.
+    pub dropped: &'a Observation,
+    /// What the server's loops did then.
     pub removal: &'a Removal,
 }
 
 impl Findings<'_> {
     /// How many snapshots the pass made.
-    fn snapshots(&self) -> i64 {
+    pub fn snapshots(&self) -> i64 {
         self.report.tables.iter().map(|table| table.snapshots.len() as i64).sum()
+    }
+
+    /// How many partitions it dropped.
+    pub fn partitions(&self) -> i64 {
+        let snapshots = self.report.tables.iter().flat_map(|table| &table.snapshots);
+        snapshots.map(|snapshot| snapshot.partitions.len() as i64).sum()
+    }
+
+    /// How many undatable files it left.
+    pub fn undatable(&self) -> i64 {
+        self.after.governed(ORDERS).kept(KeptReason::AmbiguousSpec)
+            + self.after.governed(TEAMS).kept(KeptReason::Null)
+    }
+
+    /// All observations, in order.
+    pub fn observations(&self) -> [&Observation; 5] {
+        let Removal { below, passed, cleaned, .. } = self.removal;
+        [self.at_start, self.dropped, below, passed, cleaned]
     }
 }
 
@@ -59,15 +77,15 @@ pub async fn check(seen: &Findings<'_>) -> Result<Checks> {
     Ok(checks)
 }
 
-/// What went and what stayed.
+/// What was dropped and what was kept.
 fn the_drop(seen: &Findings<'_>, checks: &mut Checks) {
-    // The pass has its own time: what the plan said is asked again for that one.
+    // The pass has a time of its own: the plan is made again for that one.
     let as_of = seen.report.as_of;
     for (place, policy) in POLICIES.iter().enumerate() {
         let (files, vectors) = seen.before.governed(place).expired(as_of);
         let left = seen.before.governed(place).files() - files;
-        let told = seen.report.tables.iter().find(|told| told.table == policy.table);
-        let ended = told.map(|told| told.counts()).unwrap_or_default();
+        let report = seen.report.tables.iter().find(|report| report.table == policy.table);
+        let ended = report.map(|report| report.counts()).unwrap_or_default();
         let text = |files: i64, vectors: i64, left: i64| {
             format!("{files} files, {vectors} vectors ended; {left} files left")
         };
@@ -77,16 +95,14 @@ fn the_drop(seen: &Findings<'_>, checks: &mut Checks) {
             text(files, vectors, left),
         );
     }
-    // By the calendar alone: with 7d, a day goes when it ended 7 days ago.
+    // By the calendar alone: with 7d, a day is dropped when it ended 7 days ago.
     let oldest = (as_of.days() - 7).to_string();
     checks.equal(
         &format!("{NAMESPACE}.events_raw, oldest day left"),
         seen.after.governed(EVENTS).oldest(),
         TimeTransform::Day.display(Some(&oldest)),
     );
-    let doubtful = seen.after.governed(ORDERS).kept(KeptReason::AmbiguousSpec)
-        + seen.after.governed(TEAMS).kept(KeptReason::Null);
-    checks.equal("files left because nobody can date them", doubtful, UNDATABLE);
+    checks.equal("undatable files, kept", seen.undatable(), UNDATABLE);
 }
 
 /// What the pass did to the catalog's rows.
@@ -96,7 +112,7 @@ fn the_rows(seen: &Findings<'_>, checks: &mut Checks) {
     checks.equal(
         "written to",
         names.iter().copied().collect::<Vec<_>>().join(" ").replace("hog_", ""),
-        COMMIT_TAIL.join(" ").replace("hog_", ""),
+        WRITTEN.join(" ").replace("hog_", ""),
     );
     let ended = ["hog_data_file", "hog_delete_file"].map(|table| changed.get(table));
     let rows: usize = ended.iter().flatten().map(|difference| difference.gone.len()).sum();
@@ -113,15 +129,15 @@ fn the_rows(seen: &Findings<'_>, checks: &mut Checks) {
     );
     checks.equal("live vectors on ended files", orphans(seen.dump_after), 0);
 
-    let table = &seen.scene.ungoverned;
+    let table = &seen.lake.ungoverned;
     let files = file_ids(seen.dump_before, table);
     let own = |dump| rows_of(dump, table.table_id, &files);
     let (before, after) = (own(seen.dump_before), own(seen.dump_after));
-    let gone: usize = differences(&before, &after).values().map(|d| d.gone.len()).sum();
+    let differing: usize = differences(&before, &after).values().map(|d| d.gone.len()).sum();
     let (rows, more) = (count(&before), count(&after));
     checks.equal(
         &format!("{NAMESPACE}.{UNGOVERNED}, its rows as they were"),
-        format!("{} of {more}", rows - gone),
+        format!("{} of {more}", rows - differing),
         format!("{rows} of {rows}"),
     );
     let ids: BTreeSet<i64> = numbers(seen.dump_after, "hog_snapshot", "snapshot_id");
@@ -129,11 +145,11 @@ fn the_rows(seen: &Findings<'_>, checks: &mut Checks) {
     checks.same("snapshot ids from 1 to the head, without a gap", &ids, &(1..=head).collect());
 }
 
-/// What became of the objects, and of readers of the past.
+/// What became of the objects, and of a reader of the snapshot before the drop.
 async fn the_objects(seen: &Findings<'_>, checks: &mut Checks) -> Result<()> {
     let Removal { below, passed, cleaned, .. } = seen.removal;
     let (all, start) = (&seen.at_start.objects, seen.at_start.rows_text());
-    let went = ended_paths(seen.dump_after);
+    let dropped = ended_paths(seen.dump_after);
     checks.same("objects after the pass, all of them", &seen.dropped.objects, all);
     checks.equal(
         "rows at the snapshot before it, by table",
@@ -155,9 +171,9 @@ async fn the_objects(seen: &Findings<'_>, checks: &mut Checks) -> Result<()> {
     );
     checks.same("objects with the floor past it, before cleanup", &passed.objects, all);
     let removed: BTreeSet<String> = all.difference(&cleaned.objects).cloned().collect();
-    checks.same("objects that cleanup deleted, those of the drop", &removed, &went);
+    checks.same("objects that cleanup deleted, those of the drop", &removed, &dropped);
     checks.equal("objects of it that a row still named", seen.removal.cleanup.violations, 0);
-    let tables = seen.scene.governed.iter().chain([&seen.scene.ungoverned]);
+    let tables = seen.lake.governed.iter().chain([&seen.lake.ungoverned]);
     checks.same("objects left, those that rows name", &cleaned.objects, &named(tables).await?);
     Ok(())
 }

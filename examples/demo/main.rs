@@ -1,35 +1,36 @@
 //! The demo: all of tailrace, on a lake of its own. `make demo` runs it.
 //!
-//! `play` goes through it, section by section: `scene` makes the lake, `partitions` and `gallery`
-//! read what `picture` draws, `removal` follows the objects, `findings` and `evidence` compare
-//! what was seen with what should be for `checks`, `invitation` says what to try. What happens
-//! to the tables is the daemon's own code throughout.
+//! `story` does it, and `narration` says it page by page. `lake` writes the lake, `partitions` and `pictures`
+//! read what `picture` draws, `removal` follows the objects, `findings` and `evidence` compare what was seen
+//! with what should be for `checks`, `next_steps` has the commands to try, `pages` shows the pages. What
+//! happens to the tables is the daemon's own code throughout.
 
 mod checks;
 mod evidence;
 mod findings;
-mod gallery;
-mod invitation;
+mod lake;
+mod narration;
+mod next_steps;
+mod pages;
 mod partitions;
 mod picture;
-mod play;
+mod pictures;
 mod removal;
-mod scene;
-mod screen;
+mod story;
 
 use std::io;
 use std::process::ExitCode;
 
-use anyhow::{Context, ensure};
+use anyhow::{bail, ensure};
 use clap::Parser;
-use tailrace::catalog::errors::in_words;
+use tailrace::catalog::errors::describe;
 use tailrace::config::{Log, LogFilter, LogFormat};
 use tailrace::daemon::stop_on_signal;
 use tailrace::telemetry;
 use tokio_util::sync::CancellationToken;
 
-/// What of the log is shown unless RUST_LOG says otherwise. Warnings are not: that some files
-/// cannot be dated is part of the play.
+/// What of the log is shown unless RUST_LOG says otherwise. Warnings are not: the demo has undatable files on
+/// purpose.
 const QUIET: &str = "error";
 
 /// How long the demo may take to clean up after a signal.
@@ -42,17 +43,25 @@ struct Demo {
     /// Leave the lake running at the end, and say how to connect and what to try.
     #[arg(long)]
     keep: bool,
+
+    /// List each check, with the values that were found.
+    #[arg(long)]
+    checks: bool,
+
+    /// Show all pages at once on a terminal too.
+    #[arg(long)]
+    no_pause: bool,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let _flush = telemetry::FlushAtEnd;
-    match run(Demo::parse().keep).await {
+    match run(&Demo::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         // A reader that has seen enough (`| head`) is no failure.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            telemetry::say(&format!("demo: {}\n", in_words(&error)));
+            telemetry::say(&format!("demo: {}\n", describe(&error)));
             ExitCode::FAILURE
         }
     }
@@ -67,32 +76,50 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 ///
 /// # Errors
 /// No Postgres server programs, a signal before the end, or a check that does not hold.
-async fn run(keep: bool) -> anyhow::Result<()> {
+async fn run(options: &Demo) -> anyhow::Result<()> {
     quiet_log()?;
     let stop = stop_on_signal(GRACE)?;
+    let ask = pages::can_ask() && !options.no_pause;
     let shown = tokio::select! {
-        shown = play::play(&stop) => Some(shown?),
+        shown = show(options, ask, &stop) => Some(shown?),
         () = stop.cancelled() => None,
     };
-    let shown = shown.context("stopped before the end; nothing is left of the demo's server")?;
-    if keep {
-        wait(&shown, &stop).await?;
+    let Some((done, to_the_end)) = shown else {
+        if ask {
+            // Below the question that was not answered.
+            pages::write("\n")?;
+        }
+        bail!("stopped before the end; nothing is left of the demo's server");
+    };
+    if options.keep && to_the_end {
+        stop.cancelled().await;
     }
-    let verdict = verdict(&shown.checks);
-    shown.end().await?;
+    let verdict = verdict(&done.checks);
+    done.end().await?;
+    if !to_the_end {
+        pages::write("Nothing is left of the demo's server.\n")?;
+    }
     verdict
+}
+
+/// Does all of it and shows it, and says whether all pages were shown.
+async fn show(
+    options: &Demo,
+    ask: bool,
+    stop: &CancellationToken,
+) -> anyhow::Result<(story::Done, bool)> {
+    let mut done = story::run(options.checks, options.keep, stop).await?;
+    if options.keep {
+        done.pages.push(next_steps::page(&done.server)?);
+    }
+    let to_the_end = pages::show(&done.pages, ask).await?;
+    Ok((done, to_the_end))
 }
 
 /// A demo that shows something else than it says has failed.
 fn verdict(checks: &checks::Checks) -> anyhow::Result<()> {
     let (failed, count) = (checks.failed(), checks.count());
     ensure!(failed == 0, "{failed} of {count} checks failed");
-    Ok(())
-}
-
-async fn wait(shown: &play::Shown, stop: &CancellationToken) -> anyhow::Result<()> {
-    invitation::show(&shown.server)?;
-    stop.cancelled().await;
     Ok(())
 }
 

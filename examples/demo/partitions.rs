@@ -6,7 +6,7 @@ use anyhow::Result;
 use tailrace::catalog::live_file::Counts;
 use tailrace::catalog::session::Session;
 use tailrace::catalog::specs::spec_book;
-use tailrace::catalog::walk::{PIECE, Place, walk};
+use tailrace::catalog::table_files::{PIECE, Place, next_piece};
 use tailrace::rules::expiry::{Judge, KeptReason, Retention, SpecBook, StoredTuple, Verdict};
 use tailrace::rules::instant::UtcInstant;
 
@@ -40,7 +40,7 @@ impl Partitions {
         let mut by_tuple: BTreeMap<(Option<i64>, StoredTuple), Counts> = BTreeMap::new();
         let mut after = Some(Place::START);
         while let Some(place) = after {
-            let (files, next) = walk(connection, catalog_id, table_id, place, PIECE).await?;
+            let (files, next) = next_piece(connection, catalog_id, table_id, place, PIECE).await?;
             for file in files {
                 let counts = file.counts();
                 *by_tuple.entry((file.spec_id, file.tuple)).or_default() += counts;
@@ -61,14 +61,13 @@ impl Partitions {
         Ok(Self { book, judge, found })
     }
 
-    /// What a pass at `now` would end: files and vectors.
+    /// What a pass at `now` would drop: files and vectors.
     pub fn expired(&self, now: UtcInstant) -> (i64, i64) {
         let judge = Judge::new(&self.book, Retention { now, ..self.judge.retention() });
         let expired = |found: &&FoundTuple| {
             matches!(judge.judge(found.spec_id, &found.tuple), Verdict::Expired { .. })
         };
-        let going = self.found.iter().filter(expired);
-        going.fold((0, 0), |sum, found| {
+        self.found.iter().filter(expired).fold((0, 0), |sum, found| {
             (sum.0 + found.counts.files, sum.1 + found.counts.delete_files)
         })
     }
@@ -78,7 +77,7 @@ impl Partitions {
         self.found.iter().map(|found| found.counts.files).sum()
     }
 
-    /// How many files stay for a reason.
+    /// How many files are kept for a reason.
     pub fn kept(&self, wanted: KeptReason) -> i64 {
         let kept = |found: &&FoundTuple| {
             matches!(self.judge.judge(found.spec_id, &found.tuple),
@@ -87,7 +86,7 @@ impl Partitions {
         self.found.iter().filter(kept).map(|found| found.counts.files).sum()
     }
 
-    /// The first one that stays, as a person reads it.
+    /// The first one that is kept, as a person reads it.
     pub fn oldest(&self) -> String {
         self.found
             .first()
@@ -97,32 +96,28 @@ impl Partitions {
 
     /// A bar for each.
     pub fn bars(&self) -> Vec<Bar> {
-        self.found
-            .iter()
-            .map(|found| {
-                let (fate, note) = match self.judge.judge(found.spec_id, &found.tuple) {
-                    Verdict::Expired { .. } => (Fate::Goes, "goes".to_owned()),
-                    Verdict::Kept { reason: KeptReason::NotExpired, .. } => {
-                        (Fate::Stays, String::new())
-                    }
-                    Verdict::Kept { reason, .. } => (Fate::Stays, format!("stays: {reason}")),
-                };
-                let label = self.judge.display(found.spec_id, &found.tuple);
-                Bar { label, files: found.counts.files, fate, note }
-            })
-            .collect()
+        let bar = |found: &FoundTuple| {
+            let (fate, note) = match self.judge.judge(found.spec_id, &found.tuple) {
+                Verdict::Expired { .. } => (Fate::Expired, String::new()),
+                Verdict::Kept { reason: KeptReason::NotExpired, .. } => (Fate::Kept, String::new()),
+                Verdict::Kept { reason, .. } => (Fate::Kept, format!("kept: {reason}")),
+            };
+            let label = self.judge.display(found.spec_id, &found.tuple);
+            Bar { label, files: found.counts.files, fate, note }
+        };
+        self.found.iter().map(bar).collect()
     }
 
-    /// As [`bars`](Self::bars), with a place for each of those that were there `before` and
-    /// are gone.
-    pub fn bars_since(&self, before: &Self) -> Vec<Bar> {
-        let now: Vec<Bar> = self.bars();
-        let is_there = |found: &FoundTuple| {
-            self.found.iter().any(|at| at.spec_id == found.spec_id && at.tuple == found.tuple)
-        };
-        let gone = before.found.iter().zip(before.bars()).filter(|(found, _)| !is_there(found));
-        gone.map(|(_, bar)| Bar { fate: Fate::Gone, note: "gone".to_owned(), ..bar })
-            .chain(now)
-            .collect()
+    /// The same bars as they are `after` a pass: those of partitions that are not there any more are dropped.
+    pub fn bars_after(&self, after: &Self) -> Vec<Bar> {
+        let bars = self.bars().into_iter().zip(&self.found);
+        bars.map(|(bar, found)| {
+            let is_same = |at: &&FoundTuple| at.spec_id == found.spec_id && at.tuple == found.tuple;
+            match after.found.iter().find(is_same) {
+                Some(at) => Bar { files: at.counts.files, ..bar },
+                None => Bar { files: 0, fate: Fate::Dropped, note: "dropped".to_owned(), ..bar },
+            }
+        })
+        .collect()
     }
 }

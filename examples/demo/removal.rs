@@ -1,4 +1,4 @@
-//! From the drop to the disk: the floor, the objects and a reader of the past, step by step.
+//! From the drop to the disk: the floor, the objects and a reader of an old snapshot, step by step.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -8,17 +8,17 @@ use anyhow::Result;
 use chrono::Utc;
 use tailrace::cli::text::{columns, count};
 use tailrace_kit::lake::LakeError;
-use tailrace_kit::standin::{Cleaned, Cleanup, Expiry};
+use tailrace_kit::simulated_loops::{Cleaned, Cleanup, Expiry};
 
 use super::evidence::objects;
-use super::scene::{RETENTION, Scene};
+use super::lake::{DemoLake, RETENTION};
 
 /// The most paths that one run of the cleanup takes; more than the demo has.
 const ALL: i64 = 100_000;
 
 /// What there is after a step.
 #[derive(Debug)]
-pub struct Sight {
+pub struct Observation {
     /// What was done.
     step: &'static str,
     /// The oldest snapshot that can still be read.
@@ -30,20 +30,18 @@ pub struct Sight {
     pub rows: Option<Vec<i64>>,
 }
 
-impl Sight {
+impl Observation {
     /// Looks at disk, floor and rows.
-    pub async fn take(step: &'static str, scene: &Scene, snapshot_id: i64) -> Result<Self> {
-        let folder = scene.catalog.objects().unwrap_or_default();
+    pub async fn make(step: &'static str, lake: &DemoLake, snapshot_id: i64) -> Result<Self> {
+        let folder = lake.catalog.objects().unwrap_or_default();
         Ok(Self {
             step,
-            floor: scene.catalog.floor().await?,
+            floor: lake.catalog.floor().await?,
             objects: on_disk(folder).await?,
-            rows: rows_at(scene, snapshot_id).await?,
+            rows: rows_at(lake, snapshot_id).await?,
         })
     }
-}
 
-impl Sight {
     /// The rows of each table.
     pub fn rows_text(&self) -> String {
         match &self.rows {
@@ -57,9 +55,9 @@ async fn on_disk(folder: PathBuf) -> io::Result<BTreeSet<String>> {
     tokio::task::spawn_blocking(move || objects(&folder)).await.map_err(io::Error::other)?
 }
 
-async fn rows_at(scene: &Scene, snapshot_id: i64) -> Result<Option<Vec<i64>>> {
+async fn rows_at(lake: &DemoLake, snapshot_id: i64) -> Result<Option<Vec<i64>>> {
     let mut rows = Vec::new();
-    for table in &scene.governed {
+    for table in &lake.governed {
         match table.rows_at(snapshot_id).await {
             Ok(seen) => rows.push(seen),
             Err(LakeError::Expired { .. }) => return Ok(None),
@@ -69,48 +67,48 @@ async fn rows_at(scene: &Scene, snapshot_id: i64) -> Result<Option<Vec<i64>>> {
     Ok(Some(rows))
 }
 
-/// What a reader of a snapshot below the floor is told.
-pub const REFUSED: &str = "refused, below the floor";
+/// What a reader of a snapshot below the floor gets.
+pub const REFUSED: &str = "refused";
 
 /// The steps after the pass.
 #[derive(Debug)]
 pub struct Removal {
     /// Expiry and cleanup at once: the floor stays below the drop.
-    pub below: Sight,
+    pub below: Observation,
     /// Expiry when the drop is older than the retention.
-    pub passed: Sight,
+    pub passed: Observation,
     /// And the cleanup after it.
-    pub cleaned: Sight,
+    pub cleaned: Observation,
     /// What the last cleanup did.
     pub cleanup: Cleaned,
 }
 
-/// Runs the stand-ins for the server's loops: at once, then as if two hours had passed.
-pub async fn follow(scene: &Scene, before_drop: i64) -> Result<Removal> {
-    let (expiry, cleanup) = (Expiry::new(&scene.catalog), Cleanup::new(&scene.catalog));
+/// Runs the simulated server loops: at once, then as if two hours had passed.
+pub async fn follow(lake: &DemoLake, before_drop: i64) -> Result<Removal> {
+    let (expiry, cleanup) = (Expiry::new(&lake.catalog), Cleanup::new(&lake.catalog));
     expiry.run().await?;
     cleanup.run(ALL).await?;
-    let below = Sight::take("stand-ins: expiry, cleanup", scene, before_drop).await?;
+    let below = Observation::make("expiry and cleanup, at once", lake, before_drop).await?;
 
     expiry.advance_floor(Some(Utc::now() + 2 * RETENTION)).await?;
     expiry.purge().await?;
-    let passed = Sight::take("stand-in: expiry, later", scene, before_drop).await?;
+    let passed = Observation::make("expiry, two hours later", lake, before_drop).await?;
     let cleanup = cleanup.run(ALL).await?;
-    let cleaned = Sight::take("stand-in: cleanup", scene, before_drop).await?;
+    let cleaned = Observation::make("cleanup after it", lake, before_drop).await?;
     Ok(Removal { below, passed, cleaned, cleanup })
 }
 
 /// The steps as a table.
-pub fn text(sights: &[&Sight], before_drop: i64) -> String {
-    let heading = ["", "FLOOR", "OBJECTS", &format!("ROWS AT SNAPSHOT {before_drop}, BY TABLE")];
+pub fn text(observations: &[&Observation], before_drop: i64) -> String {
+    let heading = ["", "FLOOR", "OBJECTS", &format!("ROWS AT SNAPSHOT {before_drop}")];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
-    rows.extend(sights.iter().map(|sight| {
+    rows.extend(observations.iter().map(|made| {
         vec![
-            sight.step.to_owned(),
-            sight.floor.to_string(),
-            sight.objects.len().to_string(),
-            sight.rows_text(),
+            made.step.to_owned(),
+            made.floor.to_string(),
+            made.objects.len().to_string(),
+            made.rows_text(),
         ]
     }));
-    columns(&rows, &[1, 2], "   ")
+    columns(&rows, &[1, 2], "")
 }

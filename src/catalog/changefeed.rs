@@ -1,9 +1,9 @@
 //! What happened to a table's files between two snapshots.
 //!
-//! A section of the changes is walked by (snapshot, id) in three steps, so that each statement reads little and
-//! sorts less, whatever the window holds: [`outline`] tells the next snapshots and how many rows each has, [`keys`]
-//! the ids of a few of these snapshots, [`data_files`] and [`delete_files`] the rows of a few of the ids, by primary
-//! key.
+//! A section of the changes is read by keyset pagination on (snapshot, id) in three steps, so that each statement
+//! reads little and sorts less, whatever the window holds: [`outline`] gives the next snapshots and how many rows each
+//! has, [`keys`] the ids of a few of these snapshots, [`data_files`] and [`delete_files`] the rows of a few of
+//! the ids, by primary key.
 
 mod rows;
 
@@ -14,7 +14,7 @@ use super::session::{Session, Transaction};
 use super::tables::TableIdentity;
 pub use rows::{DataFile, DeleteFile, data_files, delete_files};
 
-/// The lists of a plan of changes, in the order in which they are told.
+/// The lists of a plan of changes, in the order in which they are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Section {
     /// Files that began, but for compaction's outputs, by (begin_snapshot, data_file_id).
@@ -54,7 +54,7 @@ pub async fn begin(connection: &mut Session) -> sqlx::Result<Transaction<'_>> {
     connection.begin_with(AssertSqlSafe(begin)).await
 }
 
-/// Head and floor; `None` if the table, of this incarnation, is not live any more: then its rows
+/// Head and floor; `None` if the table, with this UUID, is not live any more: then its rows
 /// may go at any time.
 pub async fn edges(
     connection: &mut Session,

@@ -1,6 +1,6 @@
-//! What time it is: the database's clock counts, whatever TZ or session settings say. This host's is
-//! read beside it only to find out whether the database's may be acted by
-//! ([`clock_guard`](crate::rules::clock_guard)).
+//! The time by which everything is decided: the database's clock, whatever TZ or the session's settings are.
+//! This host's clock is read beside it, and serves only to find out whether the database's clock can be
+//! trusted ([`clock_guard`](crate::rules::clock_guard)).
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::session::Session;
 use crate::rules::clock_guard::{HostReading, Reading};
 use crate::rules::instant::UtcInstant;
 
-/// Clocks that differ by more than this are told of, and a database that is behind its own
+/// Clocks that differ by more than this are reported, and a database that is behind its own
 /// snapshots by more than this drops nothing.
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 

@@ -1,9 +1,9 @@
-//! What is remembered of the clocks of a catalog's passes: `tailrace.clock_memory`.
+//! What passes remember of the clocks, for each catalog: `tailrace.clock_memory`.
 //!
-//! Whoever has the catalog's lease writes it, in one short statement at the beginning of a pass; a
-//! pass that is refused notes that and nothing else. `tailrace clock accept` writes the acceptance,
-//! which touches other columns: the two may come in any order. So may who notes, for what else is
-//! remembered of it, that the catalog is gone ([`super::purge`]).
+//! The session that has the catalog's lease writes it, in one short statement at the beginning of a pass. A
+//! refused pass writes the refusal and nothing else. `tailrace clock accept` writes the acceptance into other
+//! columns, so the two may run in any order. The same holds for the note that a catalog is gone
+//! ([`super::purge`]).
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;

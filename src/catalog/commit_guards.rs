@@ -1,4 +1,4 @@
-//! What is looked at first under the commit lock, by whoever drops.
+//! What a drop reads first under the commit lock.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -21,7 +21,7 @@ pub struct UnderLock {
     pub floor: i64,
     /// Whether a receipt with the request's key is there.
     pub has_receipt: bool,
-    /// The table's incarnation; `None` where its row is gone.
+    /// The table's UUID; `None` where its row is gone.
     pub table_uuid: Option<Uuid>,
     /// The table's names; `None` where it is not live (dropped, or its namespace is).
     pub live_as: Option<(String, String)>,
@@ -85,7 +85,7 @@ impl Question<'_> {
 /// Reads all of it in one round trip; `None` if the catalog is gone. For a drop the commit lock must be
 /// held; without it (a dry run, or a look before the lock is asked for) the answer is true of the moment.
 ///
-/// Of an id that was given twice the policy rows of both incarnations are locked, and only those of the one
+/// Of an id that was given twice the policy rows of both tables are locked, and only those of the one
 /// that is there count. Files since `read_snapshot` come from hog_data_file_changefeed, ended ones included:
 /// their rows are there as long as the floor is at or below `read_snapshot`. A file that an append brought
 /// and a compaction has merged since is found as the ended input that it is; the compaction's output is

@@ -40,7 +40,7 @@ pub struct Written {
 /// no file is asked for its vector under the lock but a late one.
 ///
 /// The answer is one short row: a client that stops reading cannot hold the lock by it. What each tuple
-/// gave is counted from the rows as they were ended, and is in our history, to be read after COMMIT.
+/// gave is counted from the rows as they were ended, and is in the drop history, to be read after COMMIT.
 pub async fn write_drop(
     connection: &mut Session,
     write: &DropWrite<'_>,

@@ -1,8 +1,8 @@
-//! Our leases in `hog_compaction_claim`.
+//! The leases of tailrace in `hog_compaction_claim`.
 //!
-//! A claim keeps the server's planner from files by their ids, whatever its key says (contract,
-//! "Compaction"). Ours have keys in a name space of their own and the claimant of their catalog;
-//! no statement here touches a row of another claimant.
+//! A claim keeps the server's planner from files by their ids, whatever the claim's key is (contract,
+//! "Compaction"). The keys of tailrace have a name space of their own, and its claimant is that of the
+//! catalog; no statement here touches a row of another claimant.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -102,7 +102,7 @@ pub async fn published(
 /// Sums are cut at the largest bigint, for the counts are the server's word. Servers before V22 lack
 /// the rows' number: it is read as [`super`] says, and only of a generation that has it.
 ///
-/// The bytes of selected files are an estimate, for the sample counts them and does not weigh
+/// The bytes of selected files are an estimate, for the sample counts them and does not add up
 /// them: all bytes of a size tier of which every file is selected; else, as only small files are,
 /// the mean of the tier's small files times their number. A tier is of files of like size.
 pub async fn tables(

@@ -1,4 +1,4 @@
-//! Sessions: how each of ours is set up, whatever the role's or the server's defaults are.
+//! Sessions: how each session of tailrace is set up, whatever the defaults of the role or the server are.
 
 use std::io;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub enum Access {
 
 impl Database {
     /// Opens a session for the catalog's schema, of which nobody has made sure that our own schema
-    /// is the one that this program works with. It is for those who bring that about, tell of it or
+    /// is the one that this program works with. It is for those who bring that about, report it or
     /// do no work: the migration, doctor and the probe. Everybody else works in a
     /// [`session`](Self::session), a [`read_only_session`](Self::read_only_session), or for one piece of
     /// work [`in_session`](Self::in_session), which are checked.
@@ -107,15 +107,18 @@ impl Database {
         });
         opened.map_err(|error: anyhow::Error| match error.downcast_ref::<sqlx::Error>() {
             Some(cause) => {
-                let context = format!("cannot connect {}{}", self.place(), what_to_do(cause));
+                let role = self.options.get_username();
+                let place = self.place();
+                let advice = what_to_do(cause);
+                let context = format!("cannot connect to {place} as role {role:?}{advice}");
                 error.context(context)
             }
             None => error,
         })
     }
 
-    /// Where the sessions are, for people.
-    fn place(&self) -> String {
+    /// The database, its host or socket folder, and the port, for people.
+    pub fn place(&self) -> String {
         let options = &self.options;
         let user = options.get_username();
         let database = options.get_database().unwrap_or(user);
@@ -123,7 +126,7 @@ impl Database {
             Some(socket) => socket.display().to_string(),
             None => options.get_host().to_owned(),
         };
-        format!("to database {database:?} at {host}:{} as role {user:?}", options.get_port())
+        format!("database {database:?} at {host}:{}", options.get_port())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Our history of drops (`tailrace.drop_history`), which each drop writes in its own transaction.
+//! The history of drops (`tailrace.drop_history`), which each drop writes in its own transaction.
 
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -8,7 +8,7 @@ use super::session::Session;
 use super::tuples::TupleOfSpec;
 use crate::rules::expiry::StoredTuple;
 
-/// What our history says of a drop.
+/// What the drop history says of a drop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryRow {
     /// The snapshot that the drop made.

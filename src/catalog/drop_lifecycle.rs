@@ -44,7 +44,7 @@ pub(super) async fn by_index<'c>(
     Ok(transaction)
 }
 
-/// A transaction to note something in. No lock but those of the rows of our history.
+/// A transaction to note something in. No lock but those of the rows of the drop history.
 pub async fn noting(connection: &mut Session) -> sqlx::Result<Transaction<'_>> {
     by_index(connection, "begin isolation level read committed read write").await
 }

@@ -15,7 +15,7 @@ use crate::rules::instant::UtcInstant;
 pub struct DropWrite<'a> {
     pub catalog_id: i64,
     pub table_id: i64,
-    /// Its incarnation, for our history.
+    /// Its UUID, for the drop history.
     pub table_uuid: Uuid,
     /// The tuples; results refer to them by index.
     pub tuples: Cow<'a, [TupleOfSpec]>,
@@ -47,9 +47,9 @@ pub struct DropWrite<'a> {
     pub author: &'a str,
     /// `hog_snapshot.commit_message`.
     pub message: &'a str,
-    /// Finds the row of our history again when the answer to COMMIT is lost.
+    /// Finds the row of the drop history again when the answer to COMMIT is lost.
     pub drop_id: Uuid,
-    /// The policy's revision, for our history.
+    /// The policy's revision, for the drop history.
     pub policy_revision: Option<i64>,
 }
 

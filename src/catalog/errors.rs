@@ -1,11 +1,11 @@
-//! The one mapper from SQLSTATE to what it means for us.
+//! The one place that translates an SQLSTATE into what it means for tailrace.
 
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 /// What a database error means for the work that met it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// 55P03: a lock was not had in time, or at once where NOWAIT was asked.
+    /// 55P03: a lock was not acquired in time, or not at once where NOWAIT was asked.
     LockNotAvailable,
     /// 57014: the statement ran into `statement_timeout`, or was cancelled by an operator. 25P04: the
     /// transaction ran into `transaction_timeout`; then the session is over too.
@@ -67,7 +67,7 @@ impl Failure {
     }
 }
 
-/// Whether a lock that was not had ([`Failure::LockNotAvailable`]) was waited for, and for none of a row:
+/// Whether a lock that could not be acquired ([`Failure::LockNotAvailable`]) was waited for, and for none of a row:
 /// then it was a table's. Of a row's the server says first where it is, and of others at most in which
 /// function; NOWAIT waits for nothing, and is refused elsewhere than a wait that ran out.
 pub fn is_wait_for_table(error: &sqlx::Error) -> bool {
@@ -78,7 +78,7 @@ pub fn is_wait_for_table(error: &sqlx::Error) -> bool {
     })
 }
 
-/// Whether a lock that was not had ([`Failure::LockNotAvailable`]) was waited for, and was of a row of this
+/// Whether a lock that could not be acquired ([`Failure::LockNotAvailable`]) was waited for, and was of a row of this
 /// table: the server names the table beside the row's place.
 pub fn is_wait_for_row_of(error: &sqlx::Error, table: &str) -> bool {
     let sqlx::Error::Database(database) = error else { return false };
@@ -106,7 +106,7 @@ pub fn is_refusal(error: &sqlx::Error) -> bool {
 }
 
 /// Whether an error comes from a database that could not be reached, or was lost on the way.
-pub fn is_away(error: &anyhow::Error) -> bool {
+pub fn is_connection_error(error: &anyhow::Error) -> bool {
     error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<sqlx::Error>())
@@ -115,7 +115,7 @@ pub fn is_away(error: &anyhow::Error) -> bool {
 
 /// An error and its causes in one line, each said once. What the database said comes with its
 /// SQLSTATE, and without the line of Postgres's own source that the driver adds.
-pub fn in_words(error: &anyhow::Error) -> String {
+pub fn describe(error: &anyhow::Error) -> String {
     let mut words: Vec<String> = Vec::new();
     for cause in error.chain() {
         if let Some(error @ sqlx::Error::Database(_)) = cause.downcast_ref::<sqlx::Error>() {
@@ -188,10 +188,10 @@ mod tests {
         let io = std::io::Error::other("Connection refused");
         let error = anyhow::Error::new(sqlx::Error::Io(io)).context("opening a session");
         assert_eq!(
-            in_words(&error),
+            describe(&error),
             "opening a session: error communicating with database: Connection refused"
         );
-        assert_eq!(in_words(&anyhow::anyhow!("inner").context("outer")), "outer: inner");
+        assert_eq!(describe(&anyhow::anyhow!("inner").context("outer")), "outer: inner");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! Each call is one bounded statement, however large the table or a partition is; none holds a transaction open.
 //! So the statements of one search see different moments: a file that ends or begins in between may or may not be
-//! found. Whoever needs all files as of a moment reads the catalog's marks before.
+//! found. A caller that needs all files as of a moment reads the catalog's watermark first.
 
 mod listing;
 mod lookups;
@@ -15,19 +15,19 @@ use anyhow::Context as _;
 
 use super::live_file::LiveFile;
 use super::session::Session;
-use super::tables::{Marks, TableIdentity, marks};
-use super::values::{Value, distinct_texts, have_more_entries};
-use super::walk::{Place, at_most, live_since, walk};
+use super::table_files::{Place, at_most, live_since, next_piece};
+use super::tables::{FileWatermark, TableIdentity, current_watermark};
+use super::values::{Value, distinct_values, have_more_entries};
 use crate::rules::expiry::Judge;
 use crate::rules::instant::UtcInstant;
-use crate::rules::reach::Reach;
+use crate::rules::scan_limits::ScanLimits;
 pub use listing::list_expired;
 use pages::Pages;
 
 /// A text that may belong to an expired tuple.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Candidate {
-    /// When its range ended: the order in which texts are looked up.
+    /// When its range ended: the order in which partition values are looked up.
     pub end: UtcInstant,
     /// The key that it is at.
     pub key_index: i32,
@@ -50,7 +50,7 @@ pub struct Finder<'a> {
     /// Its judge: which specs and values date its files.
     pub judge: &'a Judge,
     /// How much at once.
-    pub reach: &'a Reach,
+    pub scan_limits: &'a ScanLimits,
 }
 
 impl<'a> Finder<'a> {
@@ -64,24 +64,28 @@ impl<'a> Finder<'a> {
         Pages::in_pieces(self)
     }
 
-    /// Every live file that has expired, and others: of a table that is not small by the texts at the keys of its
-    /// time fields that may belong to an expired tuple, each file once, by the lead of its own spec.
+    /// Every live file that has expired, and others: of a table that is not small by the partition values at the keys
+    /// of its time fields that may belong to an expired tuple, each file once, by the lookup key of its own spec.
     ///
-    /// With `most` all these texts are listed before the first is looked up, and that is in the order of their
-    /// ends; where the catalog has more distinct texts at a key, the table is read in pieces. Without, texts are
-    /// looked up as they are listed.
+    /// With `most` all these partition values are listed before the first is looked up, and that is in the order of
+    /// their ends; where the catalog has more distinct partition values at a key, the table is read in pieces. Without,
+    /// partition values are looked up as they are listed.
     pub fn expired(self, most: Option<i64>) -> Pages<'a> {
         Pages::expired(self, most)
     }
 
-    /// Every live file with one of these texts at the lead of its own spec, each once. Needs the lookup index.
-    pub fn with_texts(self, candidates: &[Candidate]) -> Pages<'a> {
-        Pages::with_texts(self, candidates)
+    /// Every live file with one of these partition values at the lookup key of its own spec, each once. Needs the
+    /// lookup index.
+    pub fn with_values(self, candidates: &[Candidate]) -> Pages<'a> {
+        Pages::with_values(self, candidates)
     }
 
-    /// The catalog's marks of this moment.
-    pub async fn marks(&self, connection: &mut Session) -> anyhow::Result<Marks> {
-        marks(connection, self.table.catalog_id).await?.context("the catalog is gone")
+    /// The catalog's watermark of this moment.
+    pub async fn current_watermark(
+        &self,
+        connection: &mut Session,
+    ) -> anyhow::Result<FileWatermark> {
+        current_watermark(connection, self.table.catalog_id).await?.context("the catalog is gone")
     }
 
     /// All live files of a small table; `None` if it is not one.
@@ -90,7 +94,7 @@ impl<'a> Finder<'a> {
         connection: &mut Session,
     ) -> sqlx::Result<Option<Vec<LiveFile>>> {
         let TableIdentity { catalog_id, table_id, .. } = *self.table;
-        at_most(connection, catalog_id, table_id, self.reach.small_table).await
+        at_most(connection, catalog_id, table_id, self.scan_limits.small_table).await
     }
 
     /// The live files that began after a snapshot; `None` if they are more than `most`.
@@ -113,26 +117,27 @@ impl<'a> Finder<'a> {
         after: Place,
     ) -> sqlx::Result<(Vec<LiveFile>, Option<Place>)> {
         let TableIdentity { catalog_id, table_id, .. } = *self.table;
-        walk(connection, catalog_id, table_id, after, self.reach.piece).await
+        next_piece(connection, catalog_id, table_id, after, self.scan_limits.piece).await
     }
 
-    /// The next of the catalog's distinct texts at a key: those after one and before another, at most
-    /// `reach.texts_listed`, and the one after which they go on.
-    pub async fn texts(
+    /// The next of the catalog's distinct partition values at a key: those after one and before another, at most
+    /// `scan_limits.values_listed`, and the one after which they go on.
+    pub async fn values(
         &self,
         connection: &mut Session,
         key_index: i32,
         after: Option<&str>,
         before: Option<&str>,
     ) -> sqlx::Result<(Vec<String>, Option<String>)> {
-        let (catalog_id, most) = (self.table.catalog_id, self.reach.texts_listed);
-        let texts = distinct_texts(connection, catalog_id, key_index, after, before, most).await?;
-        let is_last = (texts.len() as i64) < most;
-        let next = texts.last().filter(|_| !is_last).cloned();
-        Ok((texts, next))
+        let (catalog_id, most) = (self.table.catalog_id, self.scan_limits.values_listed);
+        let values =
+            distinct_values(connection, catalog_id, key_index, after, before, most).await?;
+        let is_last = (values.len() as i64) < most;
+        let next = values.last().filter(|_| !is_last).cloned();
+        Ok((values, next))
     }
 
-    /// Whether some texts have more entries than a small table has files: then the table itself is
+    /// Whether some partition values have more entries than a small table has files: then the table itself is
     /// the shorter way. (A neighbour may have 100,000 files a day where this table has ten.)
     pub async fn is_crowded(
         &self,
@@ -140,19 +145,19 @@ impl<'a> Finder<'a> {
         candidates: &[Candidate],
     ) -> sqlx::Result<bool> {
         let values: Vec<Value> = candidates.iter().map(Candidate::value).collect();
-        let (catalog_id, most) = (self.table.catalog_id, self.reach.small_table);
+        let (catalog_id, most) = (self.table.catalog_id, self.scan_limits.small_table);
         have_more_entries(connection, catalog_id, &values, most).await
     }
 
-    /// The spec and the lead value of a file; `None` where it has no such.
-    pub fn lead_of(&self, file: &LiveFile) -> Option<(i64, Option<String>)> {
+    /// The spec and the lookup value of a file; `None` where it has no such.
+    pub fn lookup_value_of(&self, file: &LiveFile) -> Option<(i64, Option<String>)> {
         let spec_id = file.spec_id?;
-        let lead = self.judge.spec(spec_id)?.lead_position()?;
-        Some((spec_id, file.tuple.values.get(lead)?.clone()))
+        let lookup_key = self.judge.spec(spec_id)?.lookup_key()?;
+        Some((spec_id, file.tuple.values.get(lookup_key)?.clone()))
     }
 
-    /// The key at which a file has its lead value; `None` where its spec dates nothing.
-    pub(super) fn lead_key(&self, file: &LiveFile) -> Option<i32> {
-        self.judge.spec(file.spec_id?)?.lead_key()
+    /// The key at which a file has its lookup value; `None` where its spec dates nothing.
+    pub(super) fn lookup_key_index(&self, file: &LiveFile) -> Option<i32> {
+        self.judge.spec(file.spec_id?)?.lookup_key_index()
     }
 }

@@ -1,5 +1,5 @@
-//! What passes remember of tables that are gone: it only saves time, and goes in bounded pieces, after the
-//! table has been gone for a while. One that is being restored is away for a moment.
+//! What passes remember of tables that are gone. It only saves time. It is deleted in bounded pieces once the
+//! table is gone for a while, because a table that is being restored is away for a moment.
 
 use std::time::Duration;
 

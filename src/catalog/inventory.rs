@@ -1,13 +1,13 @@
 //! What of the server's tables is there, for `tailrace doctor`: relations, columns, indexes,
-//! checks and rights from `pg_catalog`, and how a catalog fares.
+//! checks and rights from `pg_catalog`, and the maintenance state of a catalog.
 //!
 //! Everything of `pg_catalog` may be read by anybody, so a role without any right gets an answer.
 
 pub mod consumers;
 pub mod creators;
+pub mod maintenance_state;
 pub mod owners;
 pub mod privileges;
-pub mod upkeep;
 
 use std::collections::{BTreeMap, BTreeSet};
 

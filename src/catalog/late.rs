@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::session::Session;
-use super::tables::Marks;
+use super::tables::FileWatermark;
 
 /// So many ids are read on the way to a block without looking for its beginning first.
 const NEAR: i64 = 10 * AT_ONCE;
@@ -21,7 +21,7 @@ const GAP: i64 = 4;
 
 /// Where a spec's files have the value that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lead {
+pub struct LookupKey {
     /// The spec.
     pub spec_id: i64,
     /// The key index of its first time field.
@@ -47,7 +47,7 @@ pub struct LatePiece {
     /// Whether all files of these are of parquet.
     pub is_parquet: bool,
     /// The watermark up to which that is all.
-    pub watermark: Marks,
+    pub watermark: FileWatermark,
     /// The snapshot in whose block of ids the reading has stopped.
     pub block: Option<i64>,
 }
@@ -60,9 +60,9 @@ pub struct LateFiles<'a> {
     /// The table.
     pub table_id: i64,
     /// Where each spec has the value that is read.
-    pub leads: &'a [Lead],
+    pub lookup_keys: &'a [LookupKey],
     /// The head and the id counter: files that are committed later are no business of this.
-    pub marks: Marks,
+    pub current_watermark: FileWatermark,
 }
 
 /// Files of the table by their ids, without their values.
@@ -98,7 +98,7 @@ impl Files {
 pub async fn late_values(
     connection: &mut Session,
     of: &LateFiles<'_>,
-    watermark: Marks,
+    watermark: FileWatermark,
     block: Option<i64>,
 ) -> sqlx::Result<LatePiece> {
     let (files, watermark, block) = late_files(connection, of, watermark, block).await?;
@@ -111,12 +111,12 @@ pub async fn late_values(
 async fn late_files(
     connection: &mut Session,
     of: &LateFiles<'_>,
-    watermark: Marks,
+    watermark: FileWatermark,
     block: Option<i64>,
-) -> sqlx::Result<(Files, Marks, Option<i64>)> {
-    let LateFiles { catalog_id, table_id, marks, .. } = *of;
-    if watermark.through_snapshot >= marks.through_snapshot {
-        return Ok((Files::new(None, None, None), marks, None));
+) -> sqlx::Result<(Files, FileWatermark, Option<i64>)> {
+    let LateFiles { catalog_id, table_id, current_watermark, .. } = *of;
+    if watermark.through_snapshot >= current_watermark.through_snapshot {
+        return Ok((Files::new(None, None, None), current_watermark, None));
     }
     if let Some(block) = block {
         return in_block(connection, of, watermark, block).await;
@@ -149,7 +149,7 @@ async fn late_files(
         catalog_id,
         table_id,
         watermark.through_snapshot,
-        marks.through_snapshot,
+        current_watermark.through_snapshot,
         watermark.files_below,
         AT_ONCE
     )
@@ -163,11 +163,11 @@ async fn late_files(
             false => None,
         };
         let files_below = begin.map_or(known, |begin| begin.max(known));
-        return in_block(connection, of, Marks { files_below, ..watermark }, first).await;
+        return in_block(connection, of, FileWatermark { files_below, ..watermark }, first).await;
     }
-    let watermark = match row.through >= marks.through_snapshot {
-        true => marks,
-        false => Marks { through_snapshot: row.through, ..watermark },
+    let watermark = match row.through >= current_watermark.through_snapshot {
+        true => current_watermark,
+        false => FileWatermark { through_snapshot: row.through, ..watermark },
     };
     Ok((Files::new(row.ids, row.specs, row.is_parquet), watermark, None))
 }
@@ -196,9 +196,9 @@ async fn block_begin(
 async fn in_block(
     connection: &mut Session,
     of: &LateFiles<'_>,
-    watermark: Marks,
+    watermark: FileWatermark,
     snapshot_id: i64,
-) -> sqlx::Result<(Files, Marks, Option<i64>)> {
+) -> sqlx::Result<(Files, FileWatermark, Option<i64>)> {
     let row = sqlx::query!(
         r#"select pg_catalog.max(data_file_id) as last_id,
                   pg_catalog.count(*) < $5::bigint
@@ -224,11 +224,11 @@ async fn in_block(
     .await?;
     let files = Files::new(row.ids, row.specs, row.is_parquet);
     if row.is_over {
-        return Ok((files, Marks { through_snapshot: snapshot_id, ..watermark }, None));
+        return Ok((files, FileWatermark { through_snapshot: snapshot_id, ..watermark }, None));
     }
     let last_id = row.last_id.unwrap_or(watermark.files_below);
     let files_below = last_id.saturating_add(1);
-    let watermark = Marks { through_snapshot: snapshot_id - 1, files_below };
+    let watermark = FileWatermark { through_snapshot: snapshot_id - 1, files_below };
     Ok((files, watermark, Some(snapshot_id)))
 }
 
@@ -242,11 +242,12 @@ async fn values_of(
     files: Files,
 ) -> sqlx::Result<Vec<LateValue>> {
     let key_of: HashMap<i64, i32> =
-        of.leads.iter().map(|lead| (lead.spec_id, lead.key_index)).collect();
-    let lead = |spec_id: Option<i64>| spec_id.and_then(|spec_id| key_of.get(&spec_id).copied());
+        of.lookup_keys.iter().map(|key| (key.spec_id, key.key_index)).collect();
+    let key_index =
+        |spec_id: Option<i64>| spec_id.and_then(|spec_id| key_of.get(&spec_id).copied());
     let Files { ids, specs, .. } = files;
-    let with_lead = ids.iter().zip(&specs).filter(|(_, spec_id)| lead(**spec_id).is_some());
-    let mut asked: Vec<i64> = with_lead.map(|(id, _)| *id).collect();
+    let with_key = ids.iter().zip(&specs).filter(|(_, spec_id)| key_index(**spec_id).is_some());
+    let mut asked: Vec<i64> = with_key.map(|(id, _)| *id).collect();
     let mut texts: HashMap<(i64, i32), Option<String>> = HashMap::with_capacity(asked.len());
     if !asked.is_empty() {
         asked.sort_unstable();
@@ -272,7 +273,7 @@ async fn values_of(
     }
     let mut files: BTreeMap<(Option<i64>, Option<String>), i64> = BTreeMap::new();
     for (id, spec_id) in ids.into_iter().zip(specs) {
-        let value = lead(spec_id).and_then(|key_index| texts.remove(&(id, key_index)));
+        let value = key_index(spec_id).and_then(|key_index| texts.remove(&(id, key_index)));
         *files.entry((spec_id, value.flatten())).or_default() += 1;
     }
     let value = |((spec_id, value), files)| LateValue { spec_id, value, files };

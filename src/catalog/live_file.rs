@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn null_empty_and_colons_are_told_apart() {
+    fn null_empty_and_colons_are_distinguished() {
         let texts = ["0", "1:", "2:05:00:00", "10::"].map(str::to_owned);
         let StoredTuple { keys, values } = tuple_of_texts(texts.into());
         assert_eq!(keys, [0, 1, 2, 10]);

@@ -30,7 +30,7 @@ const DROPS: i64 = 10_000;
 /// Notes the marks of a catalog that are due at `now`, and has what waits for evidence in their tables
 /// looked at by the next pass. One short statement where none is.
 ///
-/// Nothing is noted without the right to read `hog_table_stats`, nor for an incarnation that is not in
+/// Nothing is noted without the right to read `hog_table_stats`, nor for a table that is not in
 /// the catalog: the counter would be that of another one with its id.
 pub async fn note_marks(
     connection: &mut Session,

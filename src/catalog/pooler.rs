@@ -29,7 +29,7 @@ pub struct SharedSession;
 /// The first session of this process was opened twice.
 static OPENED_TWICE: AtomicBool = AtomicBool::new(false);
 
-/// Opens a session that is ours alone, as far as that can be told, and tags it.
+/// Opens a session that is ours alone, as far as that can be found out, and tags it.
 ///
 /// Nothing tells the first client of a pool that is idle from one of a direct connection: it gets the same
 /// session each time. So the first session of a process is opened twice, for the second one to find what

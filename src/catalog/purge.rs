@@ -1,4 +1,4 @@
-//! Rows of ours that nothing stands behind any more.
+//! Deletes rows of the schema tailrace that belong to nothing any more.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ const BATCHES: usize = 20;
 /// noted of catalogs that are gone for as long, and receipts older than `receipt_keep`. What is kept of tables
 /// that are gone is no business of this: see [`super::gone_tables`] and [`super::tombstones`].
 ///
-/// A drop stays in the history, however old, until it is gone: so it can be told of any data that
-/// is still somewhere; and while a receipt names it, for a replay tells whether it was undone. Of a catalog
-/// that is gone nothing will ever be told, if it is not back within `history_keep`: one that is being
-/// restored is away for a moment. `now` is the time at which it is seen.
+/// A drop stays in the history, however old, until its objects are deleted, so that the history explains
+/// whatever data is still there; and as long as a receipt names it, because the answer to a repeated request
+/// says whether the drop was undone. The rows of a catalog that is gone are deleted once it is gone for
+/// longer than `history_keep`: a catalog that is being restored is away for a moment. `now` is the time at which it is seen.
 /// After a refused clock the age counts from when it was accepted again: what was noted before may bear
 /// any date, and is at least as old as that.
 /// Which catalogs have a history is asked of its key in steps, for it may be long.

@@ -43,7 +43,7 @@ pub struct ReceiptRow {
     pub is_undone: bool,
 }
 
-/// What a receipt tells of its request.
+/// What a receipt says about its request.
 #[derive(Debug, Clone, Copy)]
 pub struct NewReceipt<'a> {
     pub idempotency_key: Uuid,
@@ -55,7 +55,7 @@ pub struct NewReceipt<'a> {
     pub request: Option<&'a [RequestedTuple]>,
 }
 
-/// What a receipt tells of what came of its request.
+/// What a receipt says about the result of its request.
 #[derive(Debug, Clone, Copy)]
 pub struct CameOfIt {
     pub catalog_id: i64,
@@ -71,7 +71,7 @@ pub struct CameOfIt {
 /// for a pass to note that.
 ///
 /// A committed receipt without a drop is of one that was purged from the history before receipts kept
-/// them: all that tells of it then is its snapshot, and where the catalog was restored to before that, it
+/// them: its only trace then is its snapshot, and where the catalog was restored to before that, it
 /// is undone.
 pub async fn find(
     connection: &mut Session,

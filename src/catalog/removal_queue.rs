@@ -31,7 +31,7 @@ pub async fn undrained(connection: &mut Session, catalog_id: i64, limit: i64) ->
 /// from the lower end of the queue on, so what it cannot drain gathers there.
 const LOOKED_AT: i64 = 1_000;
 
-/// How many of those are told.
+/// How many of those are listed.
 pub const TOLD: i64 = 100;
 
 /// Where no row is known that names the path, it is told after so many tries: cleanup may be at it, or have

@@ -6,7 +6,7 @@
 //! statement with it. These are the **facts**; [`restored_among`] compares them with the catalog.
 //!
 //! What is not found: a restore after which the floor passed every fact before a pass or a drop of ours
-//! looked. Nothing in the catalog tells of it then.
+//! looked. Nothing in the catalog shows it then.
 
 pub mod settle;
 mod specs;
@@ -17,7 +17,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::session::Session;
-use super::tables::Marks;
+use super::tables::FileWatermark;
 use crate::rules::instant::UtcInstant;
 
 /// How many heads of a catalog are kept, and how many of its newest drops are looked at beside.
@@ -143,7 +143,7 @@ pub async fn restored(connection: &mut Session, catalog_id: i64) -> sqlx::Result
 /// was and none above it: such a snapshot is missing, or its id was given out again at a later time. (Two times
 /// are the same only if the database's clock was set back to the microsecond.) So
 /// - a fact **agrees** where the catalog has that snapshot with that time, and disagrees where it has not.
-///   Below the floor nobody can tell: the server deletes snapshots there, and no others;
+///   Below the expiry floor it is unknown: the server deletes snapshots there, and no others;
 /// - **any** fact that disagrees means restored, not only the newest one: what was dropped by request after the
 ///   restore, and before a pass looked, agrees, with an id above the older facts that do not;
 /// - `agreed` is the newest fact that agrees, below the oldest that disagrees, and was noted before any that
@@ -242,7 +242,7 @@ pub async fn undone(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotedHead {
     /// Of this moment.
-    pub marks: Marks,
+    pub watermark: FileWatermark,
     /// The newest head that was noted before is not in the catalog as it was: nothing was noted now.
     pub is_restored: bool,
 }
@@ -290,7 +290,10 @@ pub async fn note_head(
     .fetch_optional(connection)
     .await?;
     Ok(row.map(|row| NotedHead {
-        marks: Marks { files_below: row.files_below, through_snapshot: row.through_snapshot },
+        watermark: FileWatermark {
+            files_below: row.files_below,
+            through_snapshot: row.through_snapshot,
+        },
         is_restored: row.is_restored,
     }))
 }

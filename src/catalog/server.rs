@@ -24,7 +24,7 @@ use tables::{TABLES, Table};
 /// The tables to which a commit adds rows.
 const FILLED: [&str; 2] = ["hog_snapshot", "hog_snapshot_change"];
 
-/// The table of claims, to which the shield alone adds rows.
+/// The table of claims, to which `claims` alone adds rows.
 pub const CLAIMS: &str = "hog_compaction_claim";
 
 /// The name of the first column of what [`QUESTION`] gives.
@@ -52,7 +52,7 @@ pub static QUESTION: LazyLock<String> = LazyLock::new(|| {
 /// Why this program cannot work with the server's tables.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {
-    /// It cannot be told in which struct a column is.
+    /// It is unknown in which struct a column is.
     #[error(
         "the hoglake server of this database is older than V9 (hog_column has no parent_field_id), and \
          tailrace needs V9 or newer: upgrade the hoglake server"
@@ -150,4 +150,14 @@ pub async fn server_tables(connection: &mut Session) -> anyhow::Result<ServerTab
         tables.add(&row)?;
     }
     Ok(tables)
+}
+
+/// What Postgres says of its version, the system that it runs on with it.
+///
+/// # Errors
+/// As those of [`ask`].
+pub async fn postgres_version(connection: &mut Session) -> anyhow::Result<String> {
+    let rows = ask(connection, "select pg_catalog.version()").await?;
+    let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+    Ok(row.try_get(0)?)
 }

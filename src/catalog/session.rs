@@ -60,7 +60,10 @@ struct State {
 
 impl State {
     /// The answer, or an error where it did not come in time, or an earlier one never did.
-    async fn answer<T>(&mut self, asked: impl Future<Output = sqlx::Result<T>>) -> sqlx::Result<T> {
+    async fn with_statement_timeout<T>(
+        &mut self,
+        asked: impl Future<Output = sqlx::Result<T>>,
+    ) -> sqlx::Result<T> {
         if self.is_waiting {
             let lost = "the session was lost: an earlier answer was not waited for to its end";
             return Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::NotConnected, lost)));
@@ -78,7 +81,7 @@ impl State {
     /// Ends the transaction that somebody left open.
     async fn settle(&mut self, connection: &mut PgConnection) -> sqlx::Result<()> {
         if self.is_left_open {
-            self.answer(sqlx::raw_sql("ROLLBACK").execute(connection)).await?;
+            self.with_statement_timeout(sqlx::raw_sql("ROLLBACK").execute(connection)).await?;
             self.is_left_open = false;
         }
         Ok(())
@@ -155,14 +158,14 @@ impl Session {
     ) -> sqlx::Result<T> {
         let Session { connection, state } = self;
         state.settle(connection).await?;
-        state.answer(async { Ok(work(connection).await) }).await
+        state.with_statement_timeout(async { Ok(work(connection).await) }).await
     }
 
     /// Ends the session in good order; one that is lost already is simply let go.
     pub(super) async fn close(self) {
         let Session { connection, mut state } = self;
         state.limit = state.patience.slack;
-        if let Err(error) = state.answer(connection.close()).await {
+        if let Err(error) = state.with_statement_timeout(connection.close()).await {
             tracing::debug!(%error, "a database session did not end in good order");
         }
     }
@@ -249,7 +252,7 @@ impl<'c> Executor<'c> for &'c mut Session {
         let Session { connection, state } = self;
         Box::pin(async move {
             state.settle(connection).await?;
-            state.answer(connection.fetch_optional(query)).await
+            state.with_statement_timeout(connection.fetch_optional(query)).await
         })
     }
 
@@ -264,7 +267,7 @@ impl<'c> Executor<'c> for &'c mut Session {
         let Session { connection, state } = self;
         Box::pin(async move {
             state.settle(connection).await?;
-            state.answer(connection.prepare_with(sql, parameters)).await
+            state.with_statement_timeout(connection.prepare_with(sql, parameters)).await
         })
     }
 
@@ -273,7 +276,7 @@ impl<'c> Executor<'c> for &'c mut Session {
         'c: 'e,
     {
         let Session { connection, state } = self;
-        Box::pin(async move { state.answer(connection.describe(sql)).await })
+        Box::pin(async move { state.with_statement_timeout(connection.describe(sql)).await })
     }
 }
 
@@ -281,7 +284,7 @@ impl<'c> Executor<'c> for &'c mut Session {
 async fn next_of<'e, T>(
     (mut answers, state): (BoxStream<'e, sqlx::Result<T>>, &'e mut State),
 ) -> sqlx::Result<Option<(T, (BoxStream<'e, sqlx::Result<T>>, &'e mut State))>> {
-    let next = state.answer(answers.try_next()).await?;
+    let next = state.with_statement_timeout(answers.try_next()).await?;
     Ok(next.map(|next| (next, (answers, state))))
 }
 

@@ -175,7 +175,7 @@ pub async fn table_shape(
 }
 
 /// Everything known of the table's specs: what the catalog has, and our copies of what it
-/// deleted. Copies that are of another incarnation, which had the same id, are none of them.
+/// deleted. Copies of another table, which had the same id, are none of them.
 pub async fn spec_book(
     connection: &mut Session,
     catalog_id: i64,

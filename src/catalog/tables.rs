@@ -1,4 +1,4 @@
-//! Which catalogs and tables there are, and whether a table is one that we may touch.
+//! The catalogs and tables that exist, and whether a table is one that tailrace may change.
 
 use anyhow::Context;
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub struct Catalog {
     pub name: String,
 }
 
-/// Which table is meant: the id finds the rows, the uuid proves the incarnation, the names
+/// Which table is meant: the id finds the rows, the uuid proves that it is the same table, the names
 /// are those that it had when it was looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableIdentity {
@@ -189,9 +189,9 @@ pub async fn file_id_counter(
         .await
 }
 
-/// Where a catalog's files end at a moment.
+/// Where a catalog's files end at a moment: what is committed later lies beyond it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Marks {
+pub struct FileWatermark {
     /// The id counter: files committed later have ids from it on.
     pub files_below: i64,
     /// The newest snapshot: files committed later began after it.
@@ -200,9 +200,12 @@ pub struct Marks {
 
 /// Reads both at one moment, from the one row that every commit writes; `None` if the catalog is
 /// gone.
-pub async fn marks(connection: &mut Session, catalog_id: i64) -> sqlx::Result<Option<Marks>> {
+pub async fn current_watermark(
+    connection: &mut Session,
+    catalog_id: i64,
+) -> sqlx::Result<Option<FileWatermark>> {
     sqlx::query_as!(
-        Marks,
+        FileWatermark,
         r#"select next_file_id as files_below, last_snapshot_id as through_snapshot
            from hog_catalog where catalog_id = $1"#,
         catalog_id

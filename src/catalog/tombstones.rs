@@ -1,7 +1,7 @@
 //! What we remember of tables that are gone.
 //!
 //! A catalog that is being restored is empty for a moment, so that a table is not there is no reason to
-//! forget it. A row that names an incarnation which is not there becomes a tombstone: `gone_seen_at` says
+//! forget it. A row that names a table which is not there becomes a tombstone: `gone_seen_at` says
 //! when a pass first saw it so, and the row is deleted when that is `history.keep` ago. It decides nothing
 //! else: what is in force is asked of the catalog itself each time, so a policy is in force again in the
 //! moment in which its table is back, and the next pass takes the tombstone away. Each statement looks at
@@ -19,7 +19,7 @@ use super::session::Session;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedPolicy {
     pub catalog_id: i64,
-    /// The table's key; another incarnation may have it by now.
+    /// The table's key; another table may have it by now.
     pub table_id: i64,
     pub table_uuid: Uuid,
     /// The catalog's name when the table was last seen. The names are missing only where no pass of this
@@ -37,7 +37,7 @@ pub struct NamedPolicy {
     pub keep: String,
 }
 
-/// A table that is gone: its catalog, its id, and its incarnation.
+/// A table that is gone: its catalog, its id, and its UUID.
 pub type GoneTable = (i64, i64, Uuid);
 
 fn arrays(tables: &[GoneTable]) -> (Vec<i64>, Vec<i64>, Vec<Uuid>) {
@@ -151,8 +151,8 @@ pub async fn with_gone_policies(connection: &mut Session, but: &[i64]) -> sqlx::
     .await
 }
 
-/// Notes that it is told that another table has the name or the place of each of these, and no policy; returns
-/// those of which it was not before.
+/// Notes that it was logged that another table has the name or the place of each of these, and no policy.
+/// Returns those for which it had not been logged.
 pub async fn note_orphaned(
     connection: &mut Session,
     gone: &[GoneTable],
@@ -160,7 +160,7 @@ pub async fn note_orphaned(
     if gone.is_empty() {
         return Ok(HashSet::new());
     }
-    let (catalogs, tables, incarnations) = arrays(gone);
+    let (catalogs, tables, uuids) = arrays(gone);
     let noted = sqlx::query!(
         r#"update tailrace.policy p set gone_told = 'orphaned'
            from (select distinct catalog_id, table_id, table_uuid
@@ -172,14 +172,14 @@ pub async fn note_orphaned(
            returning coalesce(p.catalog_id) as "catalog_id!", p.table_id, p.table_uuid"#,
         &catalogs,
         &tables,
-        &incarnations
+        &uuids
     )
     .fetch_all(connection)
     .await?;
     Ok(noted.into_iter().map(|row| (row.catalog_id, row.table_id, row.table_uuid)).collect())
 }
 
-/// Notes that it is told of all other policies that their tables are gone; returns those of which it was
+/// Notes of all other policies that it is logged that their tables are gone; returns those of which it was
 /// not before.
 pub async fn note_told(connection: &mut Session, but: &[i64]) -> sqlx::Result<Vec<NamedPolicy>> {
     sqlx::query_as!(
@@ -208,7 +208,7 @@ pub async fn purge_policies(
     but: &[i64],
     needed: &[GoneTable],
 ) -> sqlx::Result<Vec<NamedPolicy>> {
-    let (catalogs, tables, incarnations) = arrays(needed);
+    let (catalogs, tables, uuids) = arrays(needed);
     sqlx::query_as!(
         NamedPolicy,
         r#"delete from tailrace.policy p
@@ -243,7 +243,7 @@ pub async fn purge_policies(
         but,
         &catalogs,
         &tables,
-        &incarnations
+        &uuids
     )
     .fetch_all(connection)
     .await

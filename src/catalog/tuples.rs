@@ -1,4 +1,4 @@
-//! Tuples of a table's files, and how they are told apart.
+//! Tuples of a table's files, and how they are compared.
 //!
 //! A file is matched by its spec and its whole tuple, keys and values, never by a text alone:
 //! the lookup index is shared by all tables of the catalog, and key_index means something else

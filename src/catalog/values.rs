@@ -1,7 +1,7 @@
 //! Partition values, through hog_file_partition_value_lookup.
 //!
 //! That index (catalog, key, value, file id) is catalog-wide: all tables that are partitioned by
-//! day share the same day texts, and ended files keep their entries until expiry deletes them. So
+//! day share the same values of days, and ended files keep their entries until expiry deletes them. So
 //! an entry costs a look at its file, and every statement here reads a bounded number of entries.
 
 use super::inventory::owners::server_has_index;
@@ -23,11 +23,11 @@ pub async fn has_lookup_index(connection: &mut Session) -> sqlx::Result<bool> {
     server_has_index(connection, table, name).await
 }
 
-/// The next distinct texts at a key over the whole catalog, in the order of the index, at most
+/// The next distinct partition values at a key over the whole catalog, in the order of the index, at most
 /// `most`: those after one text (from the first where `None`) and before another.
 ///
-/// A loose scan: one descent of the index per distinct text, however many files share it.
-pub async fn distinct_texts(
+/// A loose scan: one descent of the index per distinct partition value, however many files share it.
+pub async fn distinct_values(
     connection: &mut Session,
     catalog_id: i64,
     key_index: i32,
@@ -154,7 +154,7 @@ pub struct Found {
 /// The table's live files that have one of the values; of each value at most `PAGE` / number of values
 /// entries, the lowest ids first. A file is found once for each of its values that is asked for.
 ///
-/// The entries of a value are those of the whole catalog and of ended files too: where it has more, that is told
+/// The entries of a value are those of the whole catalog and of ended files too: where it has more, that is reported
 /// even if none of those that were read is of a live file of the table.
 pub async fn files_with_values(
     connection: &mut Session,

@@ -39,8 +39,8 @@ pub struct Enforced {
 /// each is come to by its key or by the names of its namespace.)
 ///
 /// No rule is worked out for it, which would take much longer. What they are made of changes with DDL, which
-/// raises `schema_version`; with policies and the setting, which are compared; with trust, which is compared; or
-/// with what our copies of specs are told beside, and whoever tells one forgets the table's rules
+/// raises `schema_version`; with policies and the setting, which are compared; with trusted specs, which are
+/// compared; or with facts that are stored with the copies of specs, and whoever stores one deletes the table's rules
 /// ([`copy_specs`](super::specs::copy_specs()), [`settle`](super::restore::settle::settle())).
 pub async fn with_old_rules(
     connection: &mut Session,

@@ -1,4 +1,4 @@
-//! Which of a table's files are in the drop window.
+//! Finds the files of a table that are in the drop window.
 
 use std::collections::BTreeSet;
 
@@ -30,9 +30,9 @@ pub async fn window_judge(
 }
 
 /// The live files in the window, at most `settings.max_claimed_files`, the soonest to expire first;
-/// `None` where they cannot be told without reading a large table whole.
+/// `None` where they are unknown without reading a large table whole.
 ///
-/// By the calendar, which is only read: the rows that fall due within the lead, but for those whose next look
+/// By the calendar, which is only read: the rows that fall due within `compaction.lead`, but for those whose next look
 /// lies beyond it, and the files that came since the watermark. Each step is a bounded statement; none holds a
 /// transaction open, and what is written meanwhile may be missed until the next renewal.
 pub async fn files_in_window(
@@ -43,7 +43,7 @@ pub async fn files_in_window(
     settings: &Settings,
 ) -> anyhow::Result<Option<BTreeSet<i64>>> {
     let (book, judge) = window_judge(connection, table, policy, now, settings).await?;
-    let finder = Finder { table, judge: &judge, reach: &settings.reach };
+    let finder = Finder { table, judge: &judge, scan_limits: &settings.scan_limits };
     let has_index = has_lookup_index(connection).await?;
     let mut sorter = Sorter::for_commits(&judge);
     let loaded = match has_index {
@@ -53,13 +53,14 @@ pub async fn files_in_window(
     // What pauses under another policy is looked at by the next pass.
     let is_of_policy =
         loaded.as_ref().is_some_and(|it| it.policy_revision == Some(policy.revision));
-    // A first reading that is under way has yet to come to values of the table.
-    let marks = finder.marks(connection).await?;
-    let memory = loaded.map(|loaded| loaded.memory.checked(marks, now)).filter(|memory| {
-        !memory.owes_full_pass
-            && memory.full_pass_at.is_some()
-            && memory.book == BookDigest::of(&book, policy.source_field_id)
-    });
+    // A first scan that is under way has yet to come to values of the table.
+    let current_watermark = finder.current_watermark(connection).await?;
+    let memory =
+        loaded.map(|loaded| loaded.memory.checked(current_watermark, now)).filter(|memory| {
+            !memory.owes_full_pass
+                && memory.full_pass_at.is_some()
+                && memory.book == BookDigest::of(&book, policy.source_field_id)
+        });
     let mut is_told = false;
     if let Some(memory) = memory {
         let through = judge.retention().cutoff();
@@ -69,11 +70,12 @@ pub async fn files_in_window(
         let candidates = ask(finder, connection, due).await?.candidates;
         if !finder.is_crowded(connection, &candidates).await? {
             let late = memory.watermark.through_snapshot;
-            let late = finder.began_after(connection, late, settings.reach.small_table).await?;
-            // So many that it cannot be told which are claimed: the values are listed instead.
+            let late =
+                finder.began_after(connection, late, settings.scan_limits.small_table).await?;
+            // So many that it is unknown which are claimed: the values are listed instead.
             is_told = late.is_some();
             late.into_iter().flatten().for_each(|file| sorter.add(file));
-            collect(connection, finder.with_texts(&candidates), settings, &mut sorter).await?;
+            collect(connection, finder.with_values(&candidates), settings, &mut sorter).await?;
         }
     }
     if !is_told {
@@ -94,7 +96,7 @@ pub async fn files_in_window(
             has_room
         })
         .collect();
-    // What its evidence keeps is not dropped within the lead, and compaction may have it.
+    // What its evidence keeps is not dropped within `compaction.lead`, and compaction may have it.
     let mut evidence = Evidence::new(table, &judge, &book, settings.cross_check);
     let examined = evidence.examine(connection, soonest, true).await?;
     let soonest_first = examined.expired.into_iter().flat_map(|tuple| tuple.ids);

@@ -1,5 +1,6 @@
-//! How a renewal begins: what there is to do in all catalogs. It is asked in a number of statements that does
-//! not grow with what is there, with what passes ask ([`crate::catalog::triage`]). Nothing is written.
+//! The beginning of a renewal: which catalogs and tables have work. It runs a number of statements that does
+//! not grow with the number of catalogs or tables, the same statements as a pass
+//! ([`crate::catalog::triage`]). Nothing is written.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -85,13 +86,13 @@ pub async fn take_in(
             claims: BTreeSet::new(),
         });
     }
-    let is_doubtful =
+    let is_ambiguous =
         |look: &&CatalogLook| !look.is_whole || restored.contains_key(&look.catalog.catalog_id);
-    let doubtful: BTreeSet<i64> =
-        looks.iter().filter(is_doubtful).map(|look| look.catalog.catalog_id).collect();
+    let ambiguous: BTreeSet<i64> =
+        looks.iter().filter(is_ambiguous).map(|look| look.catalog.catalog_id).collect();
     let tables = look_at_tables(connection).await?;
     let enforced = tables.iter().filter_map(|table| enforced(table, settings.min_keep)).collect();
-    sort(connection, settings, clock, &Looks { catalogs: &looks, tables, doubtful }, &mut trusted)
+    sort(connection, settings, clock, &Looks { catalogs: &looks, tables, ambiguous }, &mut trusted)
         .await?;
     Ok(Intake { catalogs: trusted, refused, enforced })
 }
@@ -110,13 +111,13 @@ struct Looks<'a> {
     catalogs: &'a [CatalogLook],
     tables: Vec<TableLook>,
     /// The catalogs that are not whole, or were restored.
-    doubtful: BTreeSet<i64>,
+    ambiguous: BTreeSet<i64>,
 }
 
 /// Sorts the governed tables of these catalogs by what there is to do in them.
 ///
 /// A renewal's files are those of the rows of the [calendar](crate::sweep::calendar) whose end plus keep is
-/// within the lead, and those that came since the watermark. So it works on the tables with such rows or files,
+/// within `compaction.lead`, and those that came since the watermark. So it works on the tables with such rows or files,
 /// on those of which the calendar does not tell, and on those with claims of ours. It reads the calendar and
 /// writes none of it.
 async fn sort(
@@ -128,12 +129,12 @@ async fn sort(
 ) -> sqlx::Result<()> {
     let until = clock.database.plus(settings.lead);
     let rules = rules(until, settings.min_keep);
-    let Looks { catalogs, tables, doubtful } = asked;
+    let Looks { catalogs, tables, ambiguous } = asked;
     let looks: HashMap<i64, &CatalogLook> =
         catalogs.iter().map(|look| (look.catalog.catalog_id, look)).collect();
     let mut of_catalog: HashMap<i64, &mut CatalogIntake> =
         trusted.iter_mut().map(|intake| (intake.catalog.catalog_id, intake)).collect();
-    // What waits until after the lead is left out.
+    // What waits until after `compaction.lead` is left out.
     let ends = earliest_ends(connection, Some(until)).await?;
     let late = with_new_files(connection, &moved_on(tables, &looks)).await?;
     let shapes = shapes(connection, &redefined(tables, &looks)).await?;
@@ -151,7 +152,7 @@ async fn sort(
             ends: ends.get(&key).copied().unwrap_or_default(),
             has_new_files: late.contains(&(catalog_id, table_id)),
             is_named: false,
-            is_in_doubt: doubtful.contains(&catalog_id),
+            is_in_doubt: ambiguous.contains(&catalog_id),
         };
         let Todo { mirrors, claims } = todo(&facts, &rules);
         if mirrors {

@@ -1,13 +1,13 @@
-//! What a renewal learns of a catalog, as passes do. It copies partition specs, for passes may be so far apart
-//! that the server deletes one which none has seen. And it mirrors tables' properties: the window in SQL has a
-//! property for as long as its text is the mirrored one.
+//! What a renewal notes of a catalog, as passes do. It copies partition specs, because the server may delete
+//! a spec between two passes before any pass has seen it. And it mirrors the properties of tables: the drop
+//! window in SQL uses a property only while its text is the mirrored one.
 
 use anyhow::Context;
 
 use super::Settings;
 use super::intake::CatalogIntake;
 use super::renewed::{Failed, Renewed};
-use crate::catalog::errors::is_away;
+use crate::catalog::errors::is_connection_error;
 use crate::catalog::restore::{is_whole, note_head, restored};
 use crate::catalog::session::Session;
 use crate::catalog::specs::copy_specs;
@@ -67,7 +67,7 @@ pub async fn mirror_properties(
         let mirrored = mirror_news(connection, &table, settings.min_keep).await;
         match mirrored.context("its property was not mirrored") {
             Ok(()) => {}
-            Err(error) if is_away(&error) => return Err(error),
+            Err(error) if is_connection_error(&error) => return Err(error),
             Err(error) => {
                 renewed.failed.push(Failed::of_table(&table.identity, &error));
             }

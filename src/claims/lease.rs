@@ -22,7 +22,7 @@ pub async fn in_force(
     Ok(policy.ok().flatten().filter(|policy| policy.mode == Mode::Enforce))
 }
 
-/// Claims a table's files; how many, in how many rows. `None` where they cannot be told.
+/// Claims a table's files; how many, in how many rows. `None` where they are unknown.
 pub async fn renew_table(
     connection: &mut Session,
     table: &LiveTable,
@@ -49,7 +49,7 @@ pub async fn renew_table(
     let existing = claims.rows(&mut transaction).await?;
     let taken = claims.keys_of_others(&mut transaction).await?;
     let Changes { renewed, written, removed } = rows::changes(&existing, &wanted, &taken);
-    // What goes first: a key may be taken anew.
+    // What is released first: a key may be taken anew.
     if !removed.is_empty() {
         claims.remove(&mut transaction, &removed).await?;
     }

@@ -1,4 +1,4 @@
-//! What a changed policy no longer covers is released at once, in the call that changed it.
+//! Releases at once what a changed policy no longer covers, in the call that changed the policy.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use super::lease::in_force;
 use super::rows::{MOST_IDS, without_others};
 use crate::catalog::clock;
 use crate::catalog::compaction_claims::{self, ClaimRow, Claims, has_claims};
-use crate::catalog::errors::in_words;
+use crate::catalog::errors::describe;
 use crate::catalog::session::Session;
+use crate::catalog::table_files::live_by_ids;
 use crate::catalog::tables::{TableIdentity, find_live_table};
-use crate::catalog::walk::live_by_ids;
 use crate::catalog::window_rules::keep_window_rules;
 use crate::events;
 use crate::rules::expiry::{Judge, Verdict};
@@ -44,7 +44,7 @@ pub async fn policy_changed(connection: &mut Session, table: &TableIdentity, set
             catalog,
             namespace,
             table,
-            error = in_words(&error),
+            error = describe(&error),
             "Files that are no longer about to be dropped may be kept from compaction for a while"
         ),
     }

@@ -1,4 +1,4 @@
-//! One renewal: what is in the window is claimed, what left it is released.
+//! One renewal: it claims what is in the drop window, and releases what has left it.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -6,15 +6,15 @@ use std::time::Instant;
 use super::intake::{CatalogIntake, Intake, look_again, take_in};
 use super::learn::{copy_new_specs, mirror_properties};
 use super::lease::{in_force, renew_table};
+use super::log::{log_off, log_renewal, log_unread};
 use super::renewed::{Failed, Renewed};
-use super::tell::{tell, tell_off, tell_unread};
 use super::{LEASE, Settings};
 use crate::catalog::clock;
 use crate::catalog::compaction_claims::{
     claimed_tables, forget_gone_catalogs, has_claims, release_tables,
 };
 use crate::catalog::connect::{Access, Database};
-use crate::catalog::errors::{in_words, is_away};
+use crate::catalog::errors::{describe, is_connection_error};
 use crate::catalog::server::{CLAIMS, server_tables};
 use crate::catalog::session::{Session, within};
 use crate::catalog::tables::live_tables_among;
@@ -32,9 +32,9 @@ impl Renewed {
     fn went(&mut self, catalog: &CatalogIntake, done: anyhow::Result<()>) -> anyhow::Result<bool> {
         match done {
             Ok(()) => Ok(true),
-            Err(error) if is_away(&error) => Err(error),
+            Err(error) if is_connection_error(&error) => Err(error),
             Err(error) => {
-                let (catalog, error) = (catalog.catalog.name.clone(), in_words(&error));
+                let (catalog, error) = (catalog.catalog.name.clone(), describe(&error));
                 self.failed.push(Failed { catalog, table: None, error });
                 Ok(false)
             }
@@ -74,7 +74,7 @@ pub async fn renew(
     };
     database.in_session(Access::ReadWrite, all).await?;
     renewed.took = began.elapsed();
-    tell(&renewed);
+    log_renewal(&renewed);
     Ok(renewed)
 }
 
@@ -95,7 +95,7 @@ async fn renew_all(
     }
     let can_claim = has_claims(connection).await?;
     if !can_claim {
-        tell_off();
+        log_off();
     }
     let must_fill = server_tables(connection).await?.must_fill(CLAIMS);
     let Intake { mut catalogs, refused, mut enforced } =
@@ -162,9 +162,9 @@ async fn claim(
 ) -> anyhow::Result<()> {
     let claimed = match claimed_tables(connection).await.map_err(anyhow::Error::from) {
         Ok(claimed) => claimed,
-        Err(error) if is_away(&error) => return Err(error),
+        Err(error) if is_connection_error(&error) => return Err(error),
         Err(error) => {
-            let said = in_words(&error);
+            let said = describe(&error);
             return catalogs.iter().try_for_each(|catalog| {
                 renewed.went(catalog, Err(anyhow::anyhow!(said.clone()))).map(|_| ())
             });
@@ -177,9 +177,9 @@ async fn claim(
         let mut released: BTreeSet<i64> = of_catalog.map(|(_, table_id)| *table_id).collect();
         if settings.claims {
             let tables = catalog.claims.union(&released).copied().collect();
-            let shielded = renew_tables(connection, catalog, tables, settings, now, renewed).await;
-            match shielded {
-                Ok(shielded) => released.retain(|table_id| !shielded.contains(table_id)),
+            let claimed = renew_tables(connection, catalog, tables, settings, now, renewed).await;
+            match claimed {
+                Ok(claimed) => released.retain(|table_id| !claimed.contains(table_id)),
                 Err(error) => {
                     renewed.went(catalog, Err(error))?;
                     continue;
@@ -201,15 +201,15 @@ async fn renew_tables(
     now: UtcInstant,
     renewed: &mut Renewed,
 ) -> anyhow::Result<BTreeSet<i64>> {
-    let mut shielded = BTreeSet::new();
+    let mut claimed = BTreeSet::new();
     if tables.is_empty() {
-        return Ok(shielded);
+        return Ok(claimed);
     }
     for table in live_tables_among(connection, &intake.catalog, true, Some(&tables)).await? {
         let done = async {
             match in_force(connection, &table, settings).await? {
                 Some(policy) if table.is_parquet => {
-                    shielded.insert(table.identity.table_id);
+                    claimed.insert(table.identity.table_id);
                     renew_table(connection, &table, &policy, settings, now).await
                 }
                 _ => Ok(Some((0, 0))),
@@ -221,15 +221,15 @@ async fn renew_tables(
                 renewed.files += files;
                 renewed.rows += rows;
             }
-            Ok(None) => tell_unread(&table),
-            Err(error) if is_away(&error) => return Err(error),
+            Ok(None) => log_unread(&table),
+            Err(error) if is_connection_error(&error) => return Err(error),
             Err(error) => {
-                shielded.insert(table.identity.table_id);
+                claimed.insert(table.identity.table_id);
                 renewed.failed.push(Failed::of_table(&table.identity, &error));
             }
         }
     }
-    Ok(shielded)
+    Ok(claimed)
 }
 
 /// Releases tables of all catalogs at once; where that fails, of one after another, for it to be seen in which
@@ -245,7 +245,7 @@ async fn let_go(
     let all: Vec<(i64, i64)> = released.iter().flat_map(keys).collect();
     match release_tables(connection, &all).await.map_err(anyhow::Error::from) {
         Ok(()) => Ok(()),
-        Err(error) if is_away(&error) => Err(error),
+        Err(error) if is_connection_error(&error) => Err(error),
         Err(_) => {
             for one in released {
                 let done = release_tables(connection, &keys(one)).await;

@@ -1,8 +1,8 @@
-//! What a renewal came to.
+//! The result of a renewal.
 
 use std::time::Duration;
 
-use crate::catalog::errors::in_words;
+use crate::catalog::errors::describe;
 use crate::catalog::tables::TableIdentity;
 
 /// What a renewal came to.
@@ -28,7 +28,7 @@ pub struct Failed {
     pub catalog: String,
     /// `namespace.table`, if it is about one.
     pub table: Option<String>,
-    /// What went wrong, in words.
+    /// The error, in words.
     pub error: String,
 }
 
@@ -38,7 +38,7 @@ impl Failed {
         Failed {
             catalog: identity.catalog.clone(),
             table: Some(format!("{}.{}", identity.namespace, identity.table)),
-            error: in_words(error),
+            error: describe(error),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! From the rows that there are to those that there should be. Pure.
+//! Compares the rows of claims that exist with those that should exist. Pure.
 //!
-//! Rows are kept as they are where they can be: to renew one is to write its lease, and to change
-//! its ids is to write all of them.
+//! Rows are kept where possible: renewing a row writes only its lease, and changing its ids writes all of
+//! them.
 
 use std::collections::BTreeSet;
 

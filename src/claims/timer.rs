@@ -1,5 +1,5 @@
-//! When the shield is renewed: at the daemon's start, then every `compaction.renew_every`, beside
-//! the passes and whatever they do.
+//! When compaction claims are renewed: at the daemon's start, then every `compaction.renew_every`,
+//! independently of the passes.
 
 use std::sync::Arc;
 use std::time::Duration;

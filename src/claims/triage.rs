@@ -1,7 +1,8 @@
-//! Which tables a renewal works on. Pure: what the answer goes by is asked by [`super::intake`].
+//! Which tables a renewal works on. Pure: [`super::intake`] reads the facts.
 //!
-//! What brings work to a pass is asked of the same facts as there ([`crate::sweep::triage`]), at a time that is
-//! the lead later; a part of it brings work to a renewal. Doubt means work here too.
+//! The facts are those that bring work to a pass ([`crate::sweep::triage`]), judged for a time that is
+//! `compaction.lead` later; some of them bring work to a renewal. Where a fact is unknown, the table is
+//! worked on.
 
 use std::time::Duration;
 
@@ -97,7 +98,7 @@ fn may_have_files(reason: Reason) -> bool {
         Reason::Named
         | Reason::Policy
         | Reason::Property
-        | Reason::Reading
+        | Reason::FullScan
         | Reason::Unfinished => false,
     }
 }

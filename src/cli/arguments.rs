@@ -24,7 +24,7 @@ impl ScopeArgs {
         Scope { catalog: self.catalog.clone(), table }
     }
 
-    /// Why nothing was found: what of the scope is not there, or that no table in it has a policy.
+    /// Why nothing was found: the catalog or table does not exist, or no table of the scope has a policy.
     pub async fn nothing_found(&self, database: &Database) -> anyhow::Error {
         match database
             .in_session(Access::ReadOnly, async |session| self.missing(session).await)
@@ -90,12 +90,12 @@ pub fn table_name(text: &str) -> Result<TableName, String> {
     }
 }
 
-/// Who acts, as long as the HTTP interface takes it.
+/// The name of a person, at most as long as the HTTP interface accepts.
 pub fn author(text: &str) -> Result<String, String> {
     fits(text, LONGEST_AUTHOR).map(|()| text.to_owned())
 }
 
-/// The message of a snapshot, or a reason, as long as the HTTP interface takes it.
+/// The message of a snapshot or a reason, at most as long as the HTTP interface accepts.
 pub fn message(text: &str) -> Result<String, String> {
     fits(text, LONGEST_MESSAGE).map(|()| text.to_owned())
 }

@@ -1,4 +1,5 @@
-//! `tailrace clock accept`: passes refuse the database's clock, and a person knows better.
+//! `tailrace clock accept`: accepts the database's clock where passes refuse it and a person knows
+//! that it is right.
 
 use anyhow::Context;
 use serde::Serialize;
@@ -21,8 +22,9 @@ use crate::telemetry::{line, say};
 
 #[derive(Debug, clap::Subcommand)]
 pub enum ClockCommand {
-    /// Let one pass act by the database's clock, whatever this host's says and however it jumped;
-    /// and leave the snapshots made so far out of what the clock must not be behind.
+    /// Accept the database's clock for the next pass over a catalog, even if it disagrees with this
+    /// host's clock or has jumped. Snapshots that exist now no longer make passes end with
+    /// `clock_behind`.
     Accept(AcceptArgs),
 }
 
@@ -52,7 +54,7 @@ fn reason(text: &str) -> Result<String, String> {
     }
 }
 
-/// What was looked at, and what was recorded.
+/// The clocks, and what was recorded.
 #[derive(Debug, Serialize)]
 struct Answer<'a> {
     catalog: &'a str,
@@ -64,9 +66,9 @@ struct Answer<'a> {
     refused_since: Option<UtcInstant>,
     /// Why passes refuse the clock; `None` where they do not.
     refusal: Option<String>,
-    /// The newest snapshot's time that the clock is behind.
+    /// The time of the newest snapshot, if the clock is behind it.
     newest_snapshot_time: Option<UtcInstant>,
-    /// Snapshots up to this one no longer count.
+    /// The clock is no longer compared with snapshots up to this one.
     trusted_head: Option<i64>,
     by: &'a str,
     reason: &'a str,
@@ -122,19 +124,19 @@ async fn accept_or_ask(
         let head = accept(connection, catalog_id, by, &args.reason).await?;
         answer.trusted_head = Some(head.with_context(|| format!("the catalog {name:?} is gone"))?);
         answer.accepted = true;
-        tell(&answer, &clock);
+        log_accepted(&answer, &clock);
     }
     out::show(args.output, &answer, text)?;
     Ok(DONE)
 }
 
-/// Why passes are refused: as the last one said, or else as one from here would.
+/// Why passes refuse the clock: the reason of the last pass, else the reason a pass of this process would have.
 fn refusal(seen: &Outlook) -> Option<String> {
     let here = seen.refusal.as_ref().map(ToString::to_string);
     seen.known.refusal.clone().or(here)
 }
 
-fn tell(answer: &Answer<'_>, clock: &Reading) {
+fn log_accepted(answer: &Answer<'_>, clock: &Reading) {
     tracing::info!(
         event = events::CLOCK_ACCEPTED,
         catalog = answer.catalog,
@@ -147,7 +149,7 @@ fn tell(answer: &Answer<'_>, clock: &Reading) {
     );
 }
 
-/// What it comes to, for people.
+/// The answer for people.
 fn text(answer: &Answer<'_>) -> String {
     let Answer { catalog, database_time, host_time, .. } = answer;
     if answer.refusal.is_none() && answer.newest_snapshot_time.is_none() {

@@ -1,9 +1,9 @@
 //! `tailrace config`
 
-use super::{DONE, out};
+use super::{DONE, OutputArgs, out};
 use crate::config::Config;
 
-pub fn run(config: &Config) -> anyhow::Result<u8> {
-    out::text(&config.render_masked().to_string())?;
+pub fn run(config: &Config, args: &OutputArgs) -> anyhow::Result<u8> {
+    out::show(args.output, &config.render_masked(), ToString::to_string)?;
     Ok(DONE)
 }

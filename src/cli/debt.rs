@@ -50,17 +50,16 @@ fn catalog_text(catalog: &CatalogDebt) -> String {
         text.push_str("  no live table has a file in it\n");
         return text;
     }
-    let head = ["", "", "files", "small", "selected", "bytes", "selected bytes"];
+    let head = ["TABLE", "FILES", "SMALL", "SELECTED", "BYTES", "SELECTED BYTES"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for table in &catalog.tables {
-        let name = format!("{}.{}", table.namespace, table.table);
-        rows.push(row(&name, "all", &table.all));
+        rows.push(row(&format!("{}.{}", table.namespace, table.table), &table.all));
         if table.is_enforced {
-            rows.push(row("", "in the window", &table.window));
-            rows.push(row("", "without it", &table.without_window));
+            rows.push(row("  in the window", &table.window));
+            rows.push(row("  without it", &table.without_window));
         }
     }
-    text.push_str(&columns(&rows, &[2, 3, 4, 5, 6], "  "));
+    text.push_str(&columns(&rows, &[1, 2, 3, 4, 5], "  "));
     for table in &catalog.tables {
         if let Some(problem) = &table.problem {
             let words = format!(
@@ -72,14 +71,16 @@ fn catalog_text(catalog: &CatalogDebt) -> String {
     }
     let saved = catalog.tables.iter().map(|table| table.saved_rewrite_bytes);
     let saved = saved.fold(0_i64, i64::saturating_add);
-    text.push_str(&format!("  saved by the shield: about {} of rewriting\n", bytes(saved)));
+    text.push_str(&format!(
+        "  not rewritten thanks to compaction claims: about {}\n",
+        bytes(saved)
+    ));
     text
 }
 
-fn row(table: &str, part: &str, sampled: &Sampled) -> Vec<String> {
+fn row(name: &str, sampled: &Sampled) -> Vec<String> {
     vec![
-        table.to_owned(),
-        part.to_owned(),
+        name.to_owned(),
         count(sampled.files),
         count(sampled.small_files),
         count(sampled.selected),

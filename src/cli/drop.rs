@@ -1,4 +1,4 @@
-//! `tailrace drop`: an enumerated list of partitions, directly in the database.
+//! `tailrace drop`: drops an enumerated list of partitions, directly in the database.
 
 mod known;
 mod nearest;
@@ -9,7 +9,9 @@ mod stored;
 use std::io::{BufRead, IsTerminal, Read};
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
+use clap::ArgGroup;
+use serde::Serialize;
 use uuid::Uuid;
 
 use known::Known;
@@ -18,7 +20,7 @@ use shown::Teller;
 
 use super::arguments::{TableName, author, message, table_name};
 use super::text::spinner;
-use super::{DONE, FAILED, Output, USAGE, database, out, policy};
+use super::{DONE, FAILED, Output, USAGE, Usage, database, out, policy};
 use crate::catalog::connect::Access;
 use crate::catalog::receipts::{self, RequestedTuple};
 use crate::catalog::session::Session;
@@ -29,6 +31,7 @@ use crate::explicit::{Bounds, drop_partitions};
 use crate::telemetry::{self, say};
 
 #[derive(Debug, clap::Args)]
+#[command(group(ArgGroup::new("what").required(true).args(["partitions", "from_file"])))]
 pub struct DropArgs {
     /// The catalog.
     #[arg(value_name = "CATALOG")]
@@ -36,18 +39,18 @@ pub struct DropArgs {
     /// The table.
     #[arg(value_name = "NS.TABLE", value_parser = table_name)]
     table: TableName,
-    /// A partition: stored texts as JSON (`["20713"]`), or every field with a value
-    /// (`team_id=42,day=2026-09-17`), where an instant stands for all texts that are stored of it. May
-    /// be given often.
+    /// A partition: its stored values as JSON (`["20713"]`), or a value for each field of the live spec
+    /// (`team_id=42,day=2026-09-17`). In the second form an instant of an `identity` field matches every
+    /// stored value that means this instant. May be given several times.
     #[arg(long = "partition", value_name = "PARTITION")]
     partitions: Vec<String>,
     /// A file of partitions, JSON lines or CSV with a header; `-` reads stdin.
-    #[arg(long, value_name = "FILE", conflicts_with = "partitions")]
+    #[arg(long, value_name = "FILE")]
     from_file: Option<PathBuf>,
     /// Names this request, so that it can be repeated safely; a fresh one, printed first, if not given.
     #[arg(long, value_name = "UUID")]
     idempotency_key: Option<Uuid>,
-    /// Only if the table is still this incarnation.
+    /// Only if the table still has this UUID.
     #[arg(long, value_name = "UUID")]
     expected_table_uuid: Option<Uuid>,
     /// Only if nothing came to the partitions after this snapshot.
@@ -56,13 +59,13 @@ pub struct DropArgs {
     /// Tell consumers of the server's own feed to reconcile; appends prepared before conflict once.
     #[arg(long)]
     fence: bool,
-    /// Only show what would go.
+    /// Only show what would be dropped.
     #[arg(long)]
     dry_run: bool,
     /// Do not ask.
     #[arg(long)]
     yes: bool,
-    /// These very texts are meant, even though no writer should have stored them.
+    /// Match stored values that are exactly the given ones, even if no writer should have stored such values.
     #[arg(long)]
     literal: bool,
     /// The snapshot's author; the user of this session if not given.
@@ -80,7 +83,7 @@ pub async fn run(config: &Config, args: &DropArgs) -> anyhow::Result<u8> {
     let asks = !args.yes && !args.dry_run;
     if asks && !can_ask() {
         say(
-            "tailrace: there is no terminal to ask on: say --yes, or --dry-run to see what would go\n",
+            "tailrace: there is no terminal to ask on: say --yes, or --dry-run to see what would be dropped\n",
         );
         return Ok(USAGE);
     }
@@ -119,18 +122,20 @@ async fn drop_or_ask(
     let teller = Teller::of(&asked);
     if !args.dry_run {
         let key = body.idempotency_key;
-        say(&format!("idempotency key {key}: repeat with it if this is cut off\n"));
+        say(&format!(
+            "idempotency key {key}: if this command is interrupted, repeat it with --idempotency-key {key}\n"
+        ));
     }
-    let mut is_told = false;
+    let mut is_described = false;
     if asks {
         let dry = DropBody { dry_run: true, ..body.clone() };
         let found = drop_partitions(connection, &target, &dry, &author, &bounds).await?;
-        // Nothing is open or locked while somebody reads this.
-        say(&teller.text(&found, "would go"));
+        // No transaction is open and no lock is held while a person reads this.
+        say(&teller.text(&found, "would be dropped"));
         if found.files_ended == 0 {
-            say(&nearest::told(connection, &teller, &found).await);
-            is_told = true;
-            // With a key of before, an earlier request may have taken them.
+            say(&nearest::described(connection, &teller, &found).await);
+            is_described = true;
+            // With the key of an earlier request, that request may have dropped them.
             if args.idempotency_key.is_none() {
                 say("tailrace: nothing was dropped\n");
                 return Ok(DONE);
@@ -140,13 +145,16 @@ async fn drop_or_ask(
             say("tailrace: nothing was dropped\n");
             return Ok(FAILED);
         }
-        // What was shown goes, under the spec that it was shown of.
+        // The drop uses the spec for which the partitions were shown.
         for (item, shown) in body.partitions.iter_mut().zip(&found.partitions) {
             item.spec_id = Some(shown.spec_id);
         }
     }
     let answer = drop_partitions(connection, &target, &body, &author, &bounds).await?;
-    out::show(args.output, &answer, |answer| teller.text(answer, headline(answer, args.dry_run)))?;
+    let shown = Shown { table: &target, idempotency_key: body.idempotency_key, answer: &answer };
+    out::show(args.output, &shown, |shown| {
+        teller.text(shown.answer, headline(shown.answer, args.dry_run))
+    })?;
     if answer.undone {
         say(
             "tailrace: the catalog was restored to a time before this drop, and its data may be live \
@@ -154,18 +162,28 @@ async fn drop_or_ask(
         );
         return Ok(FAILED);
     }
-    if answer.files_ended == 0 && !answer.replayed && !is_told {
-        say(&nearest::told(connection, &teller, &answer).await);
+    if answer.files_ended == 0 && !answer.replayed && !is_described {
+        say(&nearest::described(connection, &teller, &answer).await);
     }
     Ok(DONE)
 }
 
-/// What somebody asks to drop.
+/// The JSON output: the answer of the HTTP interface, with the table, which HTTP has in the path.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    table: &'a TableRef,
+    idempotency_key: Uuid,
+    #[serde(flatten)]
+    answer: &'a DropAnswer,
+}
+
+/// A request to drop partitions.
 struct Asked {
-    /// The partitions, by their stored texts.
+    /// The partitions, by their stored values.
     written: Vec<Written>,
     known: Option<Known>,
-    /// Whether an instant stands for texts that were looked up.
+    /// Whether the request has an instant, whose stored values were looked up.
     has_instants: bool,
 }
 
@@ -176,16 +194,14 @@ async fn read(connection: &mut Session, args: &DropArgs) -> anyhow::Result<Asked
             std::io::stdin().read_to_string(&mut text).context("reading stdin")?;
             vec![text]
         }
-        Some(path) => vec![
-            std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?,
-        ],
+        Some(path) => {
+            let read = std::fs::read_to_string(path);
+            vec![read.with_context(|| format!("reading {}", path.display())).map_err(Usage)?]
+        }
         None => args.partitions.clone(),
     };
-    if given.is_empty() {
-        bail!("no partition is named: say --partition or --from-file");
-    }
-    // A request that is repeated must read the same although its table may be gone: stored texts
-    // need no table, but to be told in words.
+    // A repeated request must mean the same even if its table no longer exists. Stored values need the table
+    // only for their description.
     let needs_table = !given.iter().all(|text| text.trim_start().starts_with(['[', '{']));
     let known = match Known::read(connection, &args.catalog, &args.table).await {
         Err(error) if needs_table => return Err(error),
@@ -194,11 +210,12 @@ async fn read(connection: &mut Session, args: &DropArgs) -> anyhow::Result<Asked
     let no_shape = TableShape::default();
     let shape = known.as_ref().map_or(&no_shape, |known| &known.shape);
     let mut written = match args.from_file {
-        Some(_) => partitions::read_all(&given[0], shape)?,
+        Some(_) => partitions::read_all(&given[0], shape).map_err(Usage)?,
         None => given
             .iter()
             .map(|text| partitions::read_one(text, shape))
-            .collect::<anyhow::Result<_>>()?,
+            .collect::<anyhow::Result<_>>()
+            .map_err(Usage)?,
     };
     if args.literal {
         for written in &mut written {
@@ -215,12 +232,12 @@ async fn read(connection: &mut Session, args: &DropArgs) -> anyhow::Result<Asked
     };
     let request = receipt.and_then(|receipt| receipt.request);
     if let (Some(known), true) = (&known, has_instants) {
-        let bar = spinner("looking up what is stored", "");
+        let bar = spinner("looking up what is stored");
         let found = stored::as_stored(connection, known, written, request.as_deref()).await;
         bar.finish_and_clear();
         written = found?;
     }
-    // A retry reads the same, whatever the live spec is by now.
+    // A repeated request means the same, even if the live spec has changed.
     for Written { item, typed, .. } in &mut written {
         let of_item = |tuple: &&RequestedTuple| tuple.partition_values == item.partition_values;
         let asked = request.iter().flatten().find(of_item);
@@ -231,12 +248,12 @@ async fn read(connection: &mut Session, args: &DropArgs) -> anyhow::Result<Asked
     Ok(Asked { written, known, has_instants })
 }
 
-/// Whether somebody is there to be asked.
+/// Whether a person can be asked: stdin and stderr are terminals.
 pub(super) fn can_ask() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Asks, and says whether the answer is yes.
+/// Asks the question, and returns whether the answer is yes.
 pub(super) fn confirmed(question: &str) -> anyhow::Result<bool> {
     say(&format!("{question} [y/N] "));
     telemetry::flush();
@@ -247,12 +264,10 @@ pub(super) fn confirmed(question: &str) -> anyhow::Result<bool> {
 
 fn headline(answer: &DropAnswer, dry_run: bool) -> &'static str {
     match (dry_run, answer.replayed, answer.committed) {
-        (true, ..) => "would go",
-        _ if answer.undone => {
-            "went with an earlier request of this key, and was undone by a restore"
-        }
-        (_, true, _) => "went with an earlier request of this key",
-        (_, _, true) => "went",
+        (true, ..) => "would be dropped",
+        _ if answer.undone => "dropped by an earlier request of this key, and undone by a restore",
+        (_, true, _) => "dropped by an earlier request of this key",
+        (_, _, true) => "dropped",
         (_, _, false) => "nothing matched",
     }
 }

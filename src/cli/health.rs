@@ -2,15 +2,15 @@
 
 use chrono::Utc;
 
-use super::{DONE, FAILED, out};
+use super::{DONE, FAILED, OutputArgs, out};
 use crate::config::Config;
 use crate::health::{Place, check};
 use crate::telemetry::{line, say};
 
-pub fn run(config: &Config) -> anyhow::Result<u8> {
+pub fn run(config: &Config, args: &OutputArgs) -> anyhow::Result<u8> {
     match check(&Place::of(config), config.health.max_age.get(), Utc::now()) {
         Ok(report) => {
-            out::line(&report.to_string())?;
+            out::show(args.output, &report, |report| format!("{}\n", line(&report.to_string())))?;
             Ok(DONE)
         }
         Err(unhealthy) => {

@@ -7,7 +7,10 @@ mod debt;
 mod doctor;
 mod drop;
 mod health;
+mod init;
+mod manual;
 mod migrate;
+mod new_file;
 mod out;
 mod plan;
 mod policy;
@@ -30,31 +33,32 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::catalog::connect::Database;
-use crate::catalog::errors::in_words;
+use crate::catalog::errors::describe;
 use crate::catalog::session::Patience;
 use crate::config::{Config, LoadOptions};
 use crate::daemon::Hangups;
+use crate::explicit::problem::Problem;
 use crate::installation::Unfit;
 use crate::policy::field::FieldError;
 use crate::rules::keep::KeepError;
 use crate::telemetry::{self, line, say};
 
-/// The work is done.
+/// The command succeeded.
 const DONE: u8 = 0;
-/// It failed.
+/// The command failed.
 const FAILED: u8 = 1;
-/// The command line or the configuration is wrong, or the hoglake server is none to work with.
+/// The command line or the configuration is wrong, or the hoglake server is refused.
 const USAGE: u8 = 2;
 /// `tailrace doctor` found a problem.
 const PROBLEM_FOUND: u8 = 3;
-/// It went through, and some tables failed.
+/// The command finished, and some tables failed.
 const SOME_TABLES_FAILED: u8 = 3;
 
 /// Retention for hoglake tables: drops expired partitions, each batch in one snapshot, and
 /// leaves the objects to the server's expiry and cleanup.
 ///
 /// Exit codes: 0 done, 1 failed, 2 usage, configuration or a hoglake server that is refused, 3 some tables
-/// failed, other daemons kept a sweep from everything, or a problem or violation was found.
+/// failed, sweep did nothing because other passes run on its catalogs, or a problem or violation was found.
 #[derive(Debug, Parser)]
 #[command(name = "tailrace", version)]
 pub struct Cli {
@@ -67,11 +71,13 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Set up a first installation: role, schema, rights, doctor and a configuration file.
+    Init(init::InitArgs),
     /// Run the daemon: passes by the schedule, until SIGTERM or SIGINT.
     Run,
     /// Run one pass, then exit.
     Sweep(sweep::SweepArgs),
-    /// Show what a pass would drop, when the next partition goes, what is kept and why. Never writes.
+    /// Show what a pass would drop, when the next partition expires, what is kept and why. Never writes.
     Plan(plan::PlanArgs),
     /// Set, show and unset the policies of tables.
     #[command(subcommand)]
@@ -79,27 +85,30 @@ enum Command {
     /// Accept the database's clock where passes refuse it.
     #[command(subcommand)]
     Clock(clock::ClockCommand),
-    /// Show the partition specs of a table, and vouch for the values of one.
+    /// Show the partition specs of a table, and trust the values of one.
     #[command(subcommand)]
     Spec(spec::SpecCommand),
     /// Drop an enumerated list of partitions in one commit.
     Drop(drop::DropArgs),
-    /// Show what became of each drop: kept, purged, queued or gone, since when, and why not yet.
+    /// Show what became of the files of each drop: retained, purged, queued or gone, since when, and why not yet.
     Trace(trace::TraceArgs),
-    /// Tell what to know of the server, the database and the policies before trusting all this.
-    /// Never writes.
+    /// Examine the server, the database, the rights and the policies, and say what to mend. Never writes.
     Doctor(doctor::DoctorArgs),
     /// Show compaction debt by the server's sample, with and without what is about to be dropped.
     /// Never writes.
     Debt(debt::DebtArgs),
-    /// Make sure that what must hold does: nothing overdue, nothing half dropped. Never writes.
+    /// Check that no partition is overdue and none is half dropped. Never writes.
     Verify(verify::VerifyArgs),
     /// Bring tailrace's own schema up to date.
-    Migrate,
-    /// Tell whether the daemon on this host is alive, for probes. Never asks the database.
-    Health,
+    Migrate(OutputArgs),
+    /// Report whether the daemon on this host is alive, for probes. Never asks the database.
+    Health(OutputArgs),
     /// Print the configuration in force, secrets masked.
-    Config,
+    Config(OutputArgs),
+    /// Print the completions of a shell.
+    Completions(manual::CompletionsArgs),
+    /// Write the manual pages of all commands into a folder.
+    Manual(manual::ManualArgs),
 }
 
 /// How a result is shown.
@@ -111,11 +120,24 @@ pub(crate) enum Output {
     Json,
 }
 
-/// Runs a command line to its exit code.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OutputArgs {
+    /// How to show it.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+/// Runs a command line and returns the exit code.
 pub async fn run(cli: Cli) -> ExitCode {
     let _flush = telemetry::FlushAtEnd;
-    // A daemon is asked to reload from here on, and no hangup ends it; one that comes before it is up
-    // waits. Every other command ends with its terminal.
+    // Commands about the command line itself need no configuration, so they do not read it.
+    match &cli.command {
+        Command::Completions(args) => return finish(manual::completions(args)),
+        Command::Manual(args) => return finish(manual::pages(args)),
+        _ => {}
+    }
+    // From here on SIGHUP makes a daemon reload and does not end it. A SIGHUP that arrives during the start is
+    // handled after the start. SIGHUP ends every other command.
     let hangups = matches!(cli.command, Command::Run).then(Hangups::listen);
     let config = match Config::load(&LoadOptions::from_process(cli.config)) {
         Ok(config) => config,
@@ -129,11 +151,11 @@ pub async fn run(cli: Cli) -> ExitCode {
         log.filter = log.command_filter.clone();
     }
     if let Err(error) = telemetry::init(&log) {
-        say(&format!("tailrace: {}\n", in_words(&error)));
+        say(&format!("tailrace: {}\n", describe(&error)));
         return ExitCode::from(FAILED);
     }
     let needs_url = match &cli.command {
-        Command::Health | Command::Config => false,
+        Command::Health(_) | Command::Config(_) => false,
         Command::Doctor(args) => args.needs_url(),
         _ => true,
     };
@@ -162,38 +184,52 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Doctor(args) => doctor::run(&config, &args).await,
         Command::Debt(args) => debt::run(&config, &args).await,
         Command::Verify(args) => verify::run(&config, &args).await,
-        Command::Migrate => migrate::run(&config).await,
-        Command::Health => health::run(&config),
-        Command::Config => config::run(&config),
+        Command::Init(args) => init::run(&config, &args).await,
+        Command::Migrate(args) => migrate::run(&config, &args).await,
+        Command::Health(args) => health::run(&config, &args),
+        Command::Config(args) => config::run(&config, &args),
+        Command::Completions(args) => manual::completions(&args),
+        Command::Manual(args) => manual::pages(&args),
     })
 }
 
 fn finish(result: anyhow::Result<u8>) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
-        // A reader that has seen enough (`| head`) is no failure.
+        // It is no failure if the reader closes the pipe early (`| head`).
         Err(error) if is_broken_pipe(&error) => ExitCode::from(DONE),
         Err(error) => {
-            say(&format!("tailrace: {}\n", line(&in_words(&error))));
+            say(&format!("tailrace: {}\n", line(&describe(&error))));
             ExitCode::from(if is_usage(&error) { USAGE } else { FAILED })
         }
     }
 }
 
-/// Arguments that no table could make right, or a server that no further try does.
+/// The command line, or a file that it names, is wrong.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+struct Usage(anyhow::Error);
+
+/// Whether the error is one of usage: arguments that are wrong for any table, or a server that is refused.
 fn is_usage(error: &anyhow::Error) -> bool {
     let malformed_field =
         matches!(error.downcast_ref::<FieldError>(), Some(FieldError::Malformed(_)));
+    // The HTTP interface answers these with 422.
+    let refused_request = matches!(error.downcast_ref(), Some(Problem::Validation(_)));
     let refused_server = matches!(error.downcast_ref(), Some(Unfit::Server(_)));
-    malformed_field || error.is::<KeepError>() || refused_server
+    malformed_field
+        || refused_request
+        || error.is::<KeepError>()
+        || error.is::<Usage>()
+        || refused_server
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// The database that the configuration names. Each session in it makes sure that our schema is the
-/// one that this program works with.
+/// The database that the configuration names. Each session checks that the schema `tailrace` fits this
+/// program.
 fn database(config: &Config) -> anyhow::Result<Database> {
     Ok(Database {
         options: config.connect_options()?,

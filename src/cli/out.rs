@@ -1,30 +1,27 @@
-//! What commands print on stdout: the one place that writes there. Whatever is in it, it makes a terminal
-//! do nothing but show it ([`plain()`]).
+//! The only module that writes to stdout. All output is made plain text ([`plain()`]), so that no
+//! output controls the terminal.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
 use super::Output;
-use crate::telemetry::{self, plain};
+use crate::telemetry::plain;
 
 /// Prints text for people.
 ///
 /// # Errors
-/// Nobody reads it any more, or as the system reports them.
+/// The reader of stdout has closed it, or another error of the system.
 pub fn text(text: &str) -> io::Result<()> {
     io::stdout().lock().write_all(plain(text).as_bytes())
 }
 
-/// Prints text for people as one line, whatever is in it.
-///
-/// # Errors
-/// As those of [`text`].
-pub fn line(words: &str) -> io::Result<()> {
-    text(&format!("{}\n", telemetry::line(words)))
+/// The width in characters of the terminal that stdout is; `None` where stdout is no terminal.
+pub fn width() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0.into())
 }
 
-/// Prints a result as it is asked for: as a line of JSON, or in the words of `words`.
+/// Prints a result in the output that was chosen: as a line of JSON, or as the text that `words` gives.
 ///
 /// # Errors
 /// As those of [`text`].
@@ -66,7 +63,7 @@ mod tests {
         }
     }
 
-    /// What is printed goes through here or through the log: whoever does otherwise is listed.
+    /// Everything is printed by this module or by the log; the list has the code that prints otherwise.
     #[test]
     fn nobody_else_writes_where_a_terminal_may_be() {
         let mut found = BTreeSet::new();

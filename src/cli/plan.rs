@@ -1,6 +1,7 @@
 //! `tailrace plan`
 
 use chrono::NaiveDate;
+use chrono::format::ParseErrorKind;
 
 use super::arguments::ScopeArgs;
 use super::text::{bytes, columns, counted, spinner};
@@ -31,7 +32,13 @@ pub struct PlanArgs {
 }
 
 fn instant(text: &str) -> Result<UtcInstant, String> {
-    let midnight = text.parse::<NaiveDate>().ok().map(|date| format!("{date}T00:00:00Z"));
+    let date = text.parse::<NaiveDate>();
+    if let Err(error) = &date
+        && matches!(error.kind(), ParseErrorKind::OutOfRange | ParseErrorKind::Impossible)
+    {
+        return Err("there is no such day".to_owned());
+    }
+    let midnight = date.ok().map(|date| format!("{date}T00:00:00Z"));
     midnight.as_deref().unwrap_or(text).parse().map_err(|error| {
         format!("{error}: say it as 2026-09-17, or as 2026-09-17T06:00:00Z with an offset or Z (RFC 3339)")
     })
@@ -40,7 +47,7 @@ fn instant(text: &str) -> Result<UtcInstant, String> {
 pub async fn run(config: &Config, args: &PlanArgs) -> anyhow::Result<u8> {
     let database = database(config)?;
     let settings = Settings::from_config(config);
-    let bar = spinner("planning", "");
+    let bar = spinner("planning");
     let plans = plan_all(&database, &settings, &args.scope.scope(), args.at).await;
     bar.finish_and_clear();
     let plans = plans?;
@@ -52,7 +59,7 @@ pub async fn run(config: &Config, args: &PlanArgs) -> anyhow::Result<u8> {
     Ok(if report.failures() == 0 { DONE } else { SOME_TABLES_FAILED })
 }
 
-/// Of a long list of partitions the first and the last are shown.
+/// How many entries of a long list are shown from its start, and how many partitions from its end.
 const SHOWN_FIRST: usize = 30;
 const SHOWN_LAST: usize = 5;
 
@@ -125,7 +132,7 @@ pub fn table_text(table: &TablePlanReport) -> String {
     text
 }
 
-/// What has expired and waits, for people.
+/// The partitions that have expired and are kept for now, for people.
 fn waiting_text(waiting: &[WaitingReport]) -> String {
     if waiting.is_empty() {
         return String::new();
@@ -159,18 +166,19 @@ fn waiting_text(waiting: &[WaitingReport]) -> String {
 fn sample_text(sample: &KeptReport) -> String {
     let spec = sample.spec_id.map_or("none".to_owned(), |spec_id| spec_id.to_string());
     let stored = sample.partition_values.iter().map(|value| value.as_deref().unwrap_or("null"));
-    let in_words = match stored.collect::<Vec<_>>().join(" / ") == sample.display {
+    let described = match stored.collect::<Vec<_>>().join(" / ") == sample.display {
         true => String::new(),
         false => format!(" ({})", shortened(&sample.display)),
     };
     let mut text = format!(
-        "      spec {spec}, {}{in_words}: {}\n",
+        "      spec {spec}, {}{described}: {}\n",
         shortened(&serde_json::to_string(&sample.partition_values).unwrap_or_default()),
         counted(sample.files, "file")
     );
-    if !sample.readings.is_empty() {
-        let readings: Vec<_> = sample.readings.iter().map(|one| shortened(one)).collect();
-        text.push_str(&format!("        may be: {}\n", readings.join("; ")));
+    if !sample.interpretations.is_empty() {
+        let interpretations: Vec<_> =
+            sample.interpretations.iter().map(|one| shortened(one)).collect();
+        text.push_str(&format!("        may be: {}\n", interpretations.join("; ")));
     }
     let instants = [
         ("by its values it ended", sample.range_end),
@@ -185,7 +193,7 @@ fn sample_text(sample: &KeptReport) -> String {
     text
 }
 
-/// What goes, for people.
+/// What would be dropped, for people.
 pub(super) fn expired_text(expired: &[PartitionReport]) -> String {
     let sum = |part: fn(&PartitionReport) -> i64| {
         expired.iter().map(part).fold(0_i64, i64::saturating_add)
@@ -239,9 +247,12 @@ mod tests {
         {
             assert_eq!(instant(text), Ok(midnight), "{text}");
         }
-        for text in ["2026-12-32", "2026-12-01T00:00:00", "tomorrow", ""] {
+        for text in ["2026-12-01T00:00:00", "tomorrow", ""] {
             let refused = instant(text).expect_err("no time");
             assert!(refused.ends_with("say it as 2026-09-17, or as 2026-09-17T06:00:00Z with an offset or Z (RFC 3339)"), "{refused}");
+        }
+        for text in ["2026-12-32", "2026-13-01", "2026-02-30"] {
+            assert_eq!(instant(text), Err("there is no such day".to_owned()), "{text}");
         }
     }
 }

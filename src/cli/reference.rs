@@ -1,4 +1,5 @@
-//! `docs/cli.md`: every command with its arguments, rendered from the command line itself.
+//! Generates `docs/cli.md` from the definition of the command line: every command with its
+//! arguments.
 
 use std::path::Path;
 
@@ -6,16 +7,39 @@ use clap::{Arg, Command, CommandFactory};
 
 use super::Cli;
 
-/// What stands before the commands.
+/// The text of the page before the list of commands.
 const HEAD: &str = "# Commands\n\n\
-    Written from the command line itself by a test (`TAILRACE_BLESS=1 cargo test --lib docs_cli`), so it says what\n\
-    `tailrace COMMAND --help` says. Results go to stdout, the log to stderr.\n\n\
+    A test writes this page from the definition of the command line (`TAILRACE_BLESS=1 cargo test --lib docs_cli`):\n\
+    it has the texts of `tailrace COMMAND --help`. Results go to stdout, the log to stderr.\n\n\
     | exit code | meaning |\n|---|---|\n\
     | 0 | done |\n\
     | 1 | failed |\n\
     | 2 | usage, configuration, or a hoglake server that is [refused](versions.md) |\n\
     | 3 | some tables failed (`oversize`, `poisoned`, `lock_timeout`, `clock_behind`, `clock_skew`, `unhealthy`, \
-    `failed`), `doctor` found a problem, or `verify` found something or could not look everywhere |\n\n";
+    `failed`), `sweep` did nothing because other passes run on its catalogs, `doctor` found a problem, or \
+    `verify` found something or could not check everything |\n\n\
+    ## JSON\n\n\
+    With `--output json` a command prints one line on stdout: one object. In it, whatever can occur several times \
+    is a list under its own name.\nKeys may be added in any version ([compatibility.md](compatibility.md)). An error is \
+    text on stderr, with the exit code.\n\n\
+    | command | lists and keys at the top |\n|---|---|\n\
+    | `plan` | `as_of`, `tables` |\n\
+    | `sweep` | `as_of`, `tables`, `failed_catalogs`, `skipped_catalogs` |\n\
+    | `policy get`, `policy list` | `policies` |\n\
+    | `policy set` | `policies`, `before`, `expired`, `problem` |\n\
+    | `policy unset` | `catalog`, `namespace`, `table`, `unset`, `forgotten`, `takes_over` |\n\
+    | `spec list` | `catalog`, `namespace`, `table`, `table_uuid`, `specs` |\n\
+    | `spec trust` | `catalog`, `namespace`, `table`, `spec_id`, `recorded`, `trusted` |\n\
+    | `clock accept` | `catalog`, `accepted`, and the clocks |\n\
+    | `drop` | `catalog`, `namespace`, `table`, `idempotency_key`, the answer of [HTTP](http.md) |\n\
+    | `trace` | `catalogs`, each with `drops` and `stuck` |\n\
+    | `doctor` | `as_of`, `findings` |\n\
+    | `debt` | `as_of`, `lead_seconds`, `catalogs` |\n\
+    | `verify` | `status`, `catalogs` |\n\
+    | `init` | `role`, `schema`, `set_up`, `to_run`, `doctor`, `problem`, `written` |\n\
+    | `migrate` | `applied`, `version` |\n\
+    | `health` | `pid`, `written_at`, `state`, `last_pass_at`, `last_pass_ok` |\n\
+    | `config` | `read`, `settings` |\n\n";
 
 /// The page.
 fn page() -> String {
@@ -93,7 +117,7 @@ fn argument(arg: &Arg) -> String {
     text
 }
 
-/// A text in the cell of a table.
+/// A text for a cell of a Markdown table.
 fn in_cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }

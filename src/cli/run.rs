@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::{DONE, database};
 use crate::catalog::clock;
 use crate::catalog::connect::{Access, Database};
-use crate::catalog::errors::{in_words, is_away};
+use crate::catalog::errors::{describe, is_connection_error};
 use crate::catalog::session::Session;
 use crate::catalog::wakes::first_due;
 use crate::claims::{self, Timer};
@@ -27,14 +27,14 @@ use crate::http::{Context, Server};
 use crate::installation::migrate;
 use crate::metrics::Metrics;
 use crate::scheduler::{PassEnd, PassKind};
-use crate::sweep::pass_lock::Turn;
+use crate::sweep::pass_lock::PassLock;
 use crate::sweep::report::{CatalogFailure, PassReport};
 use crate::sweep::wakes::{Ended, Moment, Rules, Wakes};
 use crate::sweep::{Kind, LostOnTheWay, Pacing, Scope, Settings, run_paced_pass};
 
 pub async fn run(config: Config, tokens: Option<Tokens>, hangups: Hangups) -> anyhow::Result<u8> {
-    // Only at the start: a server that is refused later, as one that was upgraded, fails pass after pass
-    // with the reason, and once it is one to work with again they go on by themselves.
+    // Only at the start. If a server is refused later, because it was upgraded, each pass fails with the reason,
+    // and passes succeed again once the server is accepted again.
     if let Some(refused) = database(&config)?.refused_server().await {
         return Err(refused.into());
     }
@@ -46,34 +46,34 @@ pub async fn run(config: Config, tokens: Option<Tokens>, hangups: Hangups) -> an
         wakes: Arc::new(Mutex::new(Wakes::new(fastrand::u64(..)))),
         gave_way: Arc::default(),
     };
-    let turn = Turn::default();
+    let pass_lock = PassLock::default();
     let tokens = tokens.map(Arc::new);
     let interface = match config.http.bind {
         Bind::Off => None,
         Bind::At(address) => {
-            let context = context(&runner, &turn, tokens.clone());
+            let context = context(&runner, &pass_lock, tokens.clone());
             listen(address, &config, context).await
         }
     };
-    let shield = shield(&runner);
+    let claims_timer = claims_timer(&runner);
     let pass = move |kind: PassKind, stop: CancellationToken| {
-        let (runner, turn) = (runner.clone(), turn.clone());
+        let (runner, pass_lock) = (runner.clone(), pass_lock.clone());
         async move {
-            // A pass that somebody asked for is one that the schedule waits for.
-            let _turn = tokio::select! {
-                turn = turn.wait() => turn,
+            // A pass of the schedule waits until a requested pass has ended.
+            let _guard = tokio::select! {
+                guard = pass_lock.acquire() => guard,
                 () = stop.cancelled() => return PassEnd::Done { wake_in: None },
             };
             runner.scheduled(kind, &stop).await
         }
     };
     let reload = Reload { hangups, tokens };
-    crate::daemon::run(config, pass, interface, Some(shield), reload).await?;
+    crate::daemon::run(config, pass, interface, Some(claims_timer), reload).await?;
     Ok(DONE)
 }
 
-/// The interface, if its address can be had. Retention does not depend on it: a second daemon on a
-/// host waits for the first one's catalogs even though its port is taken.
+/// The HTTP interface, if its address is free. Passes do not depend on it: a second daemon on a host waits for
+/// the catalogs of the first, even though the port is in use.
 async fn listen(address: SocketAddr, config: &Config, context: Context) -> Option<Server> {
     match Server::bind(address, config, context).await {
         Ok(server) => Some(server),
@@ -81,7 +81,7 @@ async fn listen(address: SocketAddr, config: &Config, context: Context) -> Optio
             tracing::error!(
                 event = events::HTTP_UNAVAILABLE,
                 address = %address,
-                error = in_words(&error),
+                error = describe(&error),
                 "The HTTP interface is not up; passes run without it"
             );
             None
@@ -89,10 +89,10 @@ async fn listen(address: SocketAddr, config: &Config, context: Context) -> Optio
     }
 }
 
-/// The tokens that the interface asks for.
+/// The tokens that the HTTP interface accepts.
 ///
 /// # Errors
-/// A file that is wrong, in words.
+/// Why the file of tokens cannot be used.
 pub fn tokens(config: &Config) -> Result<Option<Tokens>, String> {
     match (&config.http.tokens_file, config.http.bind) {
         (Some(file), Bind::At(_)) => Tokens::read(file).map(Some),
@@ -100,7 +100,7 @@ pub fn tokens(config: &Config) -> Result<Option<Tokens>, String> {
     }
 }
 
-fn context(runner: &Runner, turn: &Turn, tokens: Option<Arc<Tokens>>) -> Context {
+fn context(runner: &Runner, pass_lock: &PassLock, tokens: Option<Arc<Tokens>>) -> Context {
     let config = runner.config.clone();
     let pass = runner.clone();
     Context {
@@ -110,30 +110,30 @@ fn context(runner: &Runner, turn: &Turn, tokens: Option<Arc<Tokens>>) -> Context
             let settings = runner.settings(PassKind::Regular);
             async move { runner.pass(&settings, &scope, &stop).await }.boxed()
         }),
-        turn: turn.clone(),
+        pass_lock: pass_lock.clone(),
         metrics: runner.metrics.clone(),
         tokens,
     }
 }
 
-/// Runs passes, whoever asks for them.
+/// Runs the passes of the schedule and those that are requested.
 #[derive(Clone)]
 struct Runner {
     config: Config,
-    // Our schema is looked after in the first pass that gets through to the database, so that
-    // a database that is away at the start is waited for like one that goes away later.
+    // Whether the schema `tailrace` was brought up to date. The first pass that can connect does it, so that
+    // the daemon also starts while the database cannot be reached.
     prepared: Arc<AtomicBool>,
     metrics: Arc<Metrics>,
-    // A pass does not start with a share of the commit lock that the one before has used up.
+    // Shared by all passes, so that the lock holds of one pass count in the next one.
     pacing: Arc<Pacing>,
     wakes: Arc<Mutex<Wakes>>,
-    // Whether the pass before ended readings for what fell due meanwhile: the wake that follows goes on with
-    // them, once that is done.
+    // Whether the last pass interrupted full scans because partitions expired meanwhile. The next pass drops
+    // these partitions and then continues the full scans.
     gave_way: Arc<AtomicBool>,
 }
 
 impl Runner {
-    /// A pass that the schedule asked for, or the one before it.
+    /// Runs a pass of the schedule.
     async fn scheduled(&self, kind: PassKind, stop: &CancellationToken) -> PassEnd {
         let began = self.pacing.now();
         let goes_on = self.gave_way.swap(false, Ordering::Relaxed);
@@ -157,7 +157,7 @@ impl Runner {
         }
     }
 
-    /// In how long rows of the calendar ask for a pass, if before the next tick.
+    /// The time until the calendar's next partition expires, if that is before the next tick.
     async fn wake_in(
         &self,
         ended: &Ended,
@@ -197,13 +197,13 @@ impl Runner {
         let result = self.uncounted(settings, scope, stop).await;
         match &result {
             Ok(report) => self.metrics.pass_done(report),
-            Err(error) => self.metrics.pass_failed(is_away(error)),
+            Err(error) => self.metrics.pass_failed(is_connection_error(error)),
         }
         result
     }
 
-    /// The database, with our schema in it brought up to date once. That it still is the one that
-    /// this program works with, each session makes sure of.
+    /// The database. The first call brings the schema `tailrace` up to date; afterwards each session checks that
+    /// the schema fits this program.
     async fn prepared_database(&self) -> anyhow::Result<Database> {
         let config = &self.config;
         // The password file is read each time: a rotated password is found by the next one.
@@ -215,8 +215,8 @@ impl Runner {
         Ok(database)
     }
 
-    /// Renews the shield, and tells if that failed.
-    async fn renew_shield(&self) {
+    /// Renews compaction claims, and logs if that failed.
+    async fn renew_claims(&self) {
         let settings = claims::Settings::from_config(&self.config);
         let renewed = async {
             let database = self.prepared_database().await?;
@@ -226,12 +226,12 @@ impl Runner {
             Ok(renewed) => self.metrics.shield_renewed(&renewed),
             Err(error) => {
                 self.metrics.shield_failed();
-                // That the database is away, the scheduler tells.
-                if !is_away(&error) {
+                // The scheduler logs that the database cannot be reached.
+                if !is_connection_error(&error) {
                     tracing::warn!(
                         event = events::SHIELD_FAILED,
-                        error = in_words(&error),
-                        "Files about to be dropped may not be kept from compaction"
+                        error = describe(&error),
+                        "Some compaction claims were not renewed: the server may compact files that are about to be dropped"
                     );
                 }
             }
@@ -249,12 +249,12 @@ impl Runner {
     }
 }
 
-fn shield(runner: &Runner) -> Timer {
+fn claims_timer(runner: &Runner) -> Timer {
     let every = runner.config.compaction.renew_every.get();
     let runner = runner.clone();
     let renewal = move || {
         let runner = runner.clone();
-        async move { runner.renew_shield().await }.boxed()
+        async move { runner.renew_claims().await }.boxed()
     };
     Timer { every, renewal: Arc::new(renewal) }
 }
@@ -266,13 +266,13 @@ fn end_of(result: anyhow::Result<PassReport>) -> PassEnd {
             Some(CatalogFailure { catalog, error, away }) => {
                 let error = anyhow::anyhow!("catalog {catalog}: {error}");
                 match away {
-                    // It has told which catalogs there are.
+                    // The pass has already read the list of catalogs, so the database did answer.
                     true => return PassEnd::DatabaseAway { error, answered: true },
                     false => error,
                 }
             }
         },
-        Err(error) if is_away(&error) => {
+        Err(error) if is_connection_error(&error) => {
             let answered = error.is::<LostOnTheWay>();
             return PassEnd::DatabaseAway { error, answered };
         }

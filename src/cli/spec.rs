@@ -1,13 +1,15 @@
 //! `tailrace spec list | trust`
 
+use serde::Serialize;
+
 use super::arguments::{TableName, author, message, table_name};
 use super::drop::{can_ask, confirmed};
 use super::plan::expired_text;
 use super::policy::session_user;
-use super::text::{columns, spinner};
+use super::text::spinner;
 use super::{DONE, FAILED, Output, USAGE, database, out};
 use crate::catalog::connect::Access;
-use crate::catalog::errors::in_words;
+use crate::catalog::errors::describe;
 use crate::catalog::session::Session;
 use crate::catalog::tables::{LiveTable, find_table};
 use crate::config::Config;
@@ -24,8 +26,9 @@ use crate::telemetry::{line, say};
 pub enum SpecCommand {
     /// Show every partition spec that is known of a table, and who trusted it. Never writes.
     List(ListArgs),
-    /// Vouch for the partition values of all files of a spec: they are what the spec says, and no
-    /// value of an earlier spec. Shows what would be dropped for it, and asks.
+    /// Record that the partition values of all files of a spec are values of its fields, and not
+    /// values of an earlier spec that a writer stored under the id of this spec. Shows what would be
+    /// dropped because of this, and asks for confirmation.
     Trust(TrustArgs),
 }
 
@@ -45,15 +48,30 @@ pub struct TrustArgs {
     /// The id of the spec; `tailrace spec list` shows it.
     #[arg(value_name = "SPEC")]
     spec: i64,
-    /// Why its values are right; recorded and shown.
+    /// Why they are values of this spec; recorded and shown.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
     /// Do not ask.
     #[arg(long)]
     yes: bool,
-    /// Who vouches for it; the user of this session if not given.
+    /// Who states this; the user of this session if not given.
     #[arg(long, value_name = "NAME", value_parser = author)]
     by: Option<String>,
+    /// How to show it.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+/// The record that a spec is trusted, as in the JSON output.
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    catalog: &'a str,
+    namespace: &'a str,
+    table: &'a str,
+    spec_id: i64,
+    /// Whether this command recorded it; false where an earlier record exists, which is kept.
+    recorded: bool,
+    trusted: &'a Trust,
 }
 
 #[derive(Debug, clap::Args)]
@@ -110,22 +128,21 @@ async fn trust_or_ask(
     let window = settings.stale_writer_window;
     let found = trustworthy(connection, &table, args.spec, window).await?;
     if let Some(before) = &found.spec.trusted {
-        out::line(&already(args, before))?;
-        return Ok(DONE);
+        return show(args, before, false);
     }
-    let bar = spinner("planning", "");
+    let bar = spinner("planning");
     let released = plan_of_trust(connection, &table, args.spec, settings).await;
     bar.finish_and_clear();
     let released = match released {
-        // Whoever says --yes has decided, whether or not it can be told what goes.
-        Err(error) if args.yes => Some(Err(in_words(&error))),
+        // With --yes nothing more is asked, whether or not it is known what is dropped.
+        Err(error) if args.yes => Some(Err(describe(&error))),
         other => other?,
     };
     let meaning = meaning(args, &found, &released);
-    if args.yes {
+    if args.yes && args.output == Output::Text {
         out::text(&meaning)?;
-    } else {
-        // Nothing is open or locked while somebody reads this.
+    } else if !args.yes {
+        // No transaction is open and no lock is held while a person reads this.
         say(&meaning);
         if !can_ask() {
             say("tailrace: nothing was recorded; there is no terminal to ask on: say --yes\n");
@@ -139,9 +156,15 @@ async fn trust_or_ask(
     let user = session_user();
     let by = args.by.as_ref().unwrap_or(&user);
     let (trust, is_new) = trust(connection, &table, args.spec, (by, &args.reason), window).await?;
-    out::line(&match is_new {
-        true => format!("{} is trusted since {}", name(args), trust.at),
-        false => already(args, &trust),
+    show(args, &trust, is_new)
+}
+
+fn show(args: &TrustArgs, trusted: &Trust, recorded: bool) -> anyhow::Result<u8> {
+    let TableArgs { catalog, table: TableName { namespace, table } } = &args.table;
+    let answer = Answer { catalog, namespace, table, spec_id: args.spec, recorded, trusted };
+    out::show(args.output, &answer, |answer| match answer.recorded {
+        true => format!("{} is trusted since {}\n", name(args), answer.trusted.at),
+        false => format!("{}\n", already(args, answer.trusted)),
     })?;
     Ok(DONE)
 }
@@ -159,7 +182,7 @@ fn in_line(trust: &Trust) -> String {
     line(&format!("{} by {}: {}", trust.at, trust.by, trust.reason)).into_owned()
 }
 
-/// What trust means, and what it would let go.
+/// The text that explains what it means to trust a spec, and shows what would then be dropped.
 fn meaning(
     args: &TrustArgs,
     found: &Trustworthy,
@@ -179,7 +202,7 @@ fn meaning(
             return text + "No policy is in force for the table: nothing would be dropped now.\n";
         }
         Some(Err(problem)) => {
-            return text + &format!("What would be dropped cannot be told: {}\n", line(problem));
+            return text + &format!("Not known what would be dropped: {}\n", line(problem));
         }
         Some(Ok(released)) => released,
     };
@@ -191,11 +214,11 @@ fn meaning(
         policy.mode
     ));
     if tuples.is_empty() {
-        return text + "nothing that is kept now would be dropped.\n";
+        return text + "nothing that is kept now would be dropped\n";
     }
     text.push_str(match policy.mode {
-        Mode::Enforce => "what is kept now and dropped by the next pass\n",
-        Mode::Observe | Mode::Paused => "what has expired then, and stays for the policy's mode\n",
+        Mode::Enforce => "kept now, and dropped by the next pass:\n",
+        Mode::Observe | Mode::Paused => "expired then, but not dropped in this mode:\n",
     });
     let partitions: Vec<_> =
         tuples.iter().map(|tuple| PartitionReport::of(tuple, tuple.counts)).collect();
@@ -213,11 +236,9 @@ fn text(report: &SpecsReport) -> String {
         let words = format!("{catalog} {namespace}.{table} has no partition spec");
         return format!("{}\n", line(&words));
     }
-    let heading = ["SPEC", "FIELDS", "STATE", "SEEN", "BEGAN", "MARK", "TRUSTED"];
-    let mut rows = vec![heading.map(str::to_owned).to_vec()];
-    rows.extend(specs.iter().map(row));
     let name = format!("{catalog} {namespace}.{table}");
-    let mut text = format!("{}\n{}", line(&name), columns(&rows, &[], ""));
+    let mut text = format!("{}\n", line(&name));
+    specs.iter().for_each(|spec| text.push_str(&spec_text(spec)));
     let mut disputed: Vec<_> =
         specs.iter().filter(|spec| spec.disputed).map(|spec| spec.spec_id).collect();
     disputed.dedup();
@@ -229,16 +250,16 @@ fn text(report: &SpecsReport) -> String {
     text
 }
 
-fn row(spec: &SpecReport) -> Vec<String> {
+fn spec_text(spec: &SpecReport) -> String {
     let state = match spec.state {
         SpecState::Live => "live",
         SpecState::Ended => "ended",
-        SpecState::CopyOnly => "copied only",
+        SpecState::CopyOnly => "known by its copy only",
     };
     let began = match spec.began_with_table {
-        Some(true) => "with its table",
-        Some(false) => "later",
-        None => "unknown",
+        Some(true) => ", began with its table",
+        Some(false) => ", began later than its table",
+        None => "",
     };
     let mark = match (spec.mark, spec.mark_due_at) {
         (Some(mark), _) => {
@@ -246,15 +267,14 @@ fn row(spec: &SpecReport) -> Vec<String> {
             format!("row {}{noted}", mark.row_id)
         }
         (None, Some(due)) => format!("due {due}"),
-        (None, None) => "-".to_owned(),
+        (None, None) => "none".to_owned(),
     };
-    vec![
-        spec.spec_id.to_string(),
-        spec.fields.join(", "),
-        state.to_owned(),
-        spec.seen_at.map_or("not yet".to_owned(), |at| at.to_string()),
-        began.to_owned(),
-        mark,
-        spec.trusted.as_ref().map_or("no".to_owned(), in_line),
-    ]
+    let seen = spec.seen_at.map_or("not yet".to_owned(), |at| at.to_string());
+    let lines = [
+        format!("  spec {}: {}: {state}{began}", spec.spec_id, spec.fields.join(", ")),
+        format!("    seen     {seen}"),
+        format!("    mark     {mark}"),
+        format!("    trusted  {}", spec.trusted.as_ref().map_or("no".to_owned(), in_line)),
+    ];
+    lines.iter().map(|text| format!("{}\n", line(text))).collect()
 }

@@ -1,5 +1,7 @@
 //! `tailrace sweep`
 
+use std::collections::HashSet;
+use std::fmt;
 use std::sync::mpsc;
 
 use tokio_util::sync::CancellationToken;
@@ -46,52 +48,85 @@ pub async fn run(config: &Config, args: &SweepArgs) -> anyhow::Result<u8> {
     })
 }
 
-/// Whether other daemons kept the pass from everything.
+/// Whether the pass did nothing because other passes run on its catalogs.
 fn is_kept_out(report: &PassReport) -> bool {
     report.tables.is_empty() && !report.skipped_catalogs.is_empty()
 }
 
-/// Shows what the pass is at, on a terminal. A thread of its own draws: the pass does not wait for a
-/// terminal that stands still, for it may hold a commit lock.
+/// Shows the progress of the pass on a terminal. A thread of its own draws, so that the pass, which may hold a
+/// commit lock, does not wait for a terminal that accepts no output.
 async fn with_progress<T>(
     stop: &CancellationToken,
     work: impl AsyncFnOnce(&(dyn Fn(Progress<'_>) + Send + Sync)) -> T,
 ) -> T {
-    let bar = spinner("", ": {human_pos} files dropped");
+    let bar = spinner("reading the policies");
     let (show, shown) = mpsc::channel::<Shown>();
     let drawing = std::thread::spawn(move || {
+        let mut so_far = SoFar::default();
         for shown in shown {
-            match shown {
-                Shown::At(table) => bar.set_message(table),
-                Shown::Dropped(files) => bar.inc(files),
-            }
+            so_far.add(shown);
+            bar.set_message(so_far.to_string());
         }
         bar.finish_and_clear();
     });
-    let tell = move |progress: Progress<'_>| {
+    let show_progress = move |progress: Progress<'_>| {
         let shown = match progress {
+            Progress::Tables(tables) => Shown::Tables(tables),
             Progress::Table(table) => {
                 let ending = if stop.is_cancelled() { " (ending)" } else { "" };
                 let TableIdentity { catalog, namespace, table, .. } = table;
                 Shown::At(line(&format!("{catalog} {namespace}.{table}{ending}")).into_owned())
             }
-            Progress::Dropped { files, .. } => Shown::Dropped(files.unsigned_abs()),
+            Progress::Dropped { files, .. } => Shown::Dropped(files),
         };
-        // Nobody draws any more: nothing to do about it.
+        // The drawing thread has ended: the progress is no longer shown.
         let _ = show.send(shown);
     };
-    let result = work(&tell).await;
-    drop(tell);
+    let result = work(&show_progress).await;
+    drop(show_progress);
     let _ = drawing.join();
     result
 }
 
-/// What is shown of a pass.
+/// The progress that a pass reports.
 enum Shown {
-    /// The table that it works on.
+    /// This many tables were added to the work.
+    Tables(usize),
+    /// The pass now works on this table.
     At(String),
-    /// So many files more.
-    Dropped(u64),
+    /// This many more files were dropped.
+    Dropped(i64),
+}
+
+/// The sum of the progress reported so far, for the line of progress.
+#[derive(Default)]
+struct SoFar {
+    tables: usize,
+    /// The tables that the pass worked on. It may work on one table several times.
+    seen: HashSet<String>,
+    at: String,
+    files: i64,
+}
+
+impl SoFar {
+    fn add(&mut self, shown: Shown) {
+        match shown {
+            Shown::Tables(more) => self.tables += more,
+            Shown::Dropped(files) => self.files += files,
+            Shown::At(table) => {
+                self.seen.insert(table.clone());
+                self.at = table;
+            }
+        }
+    }
+}
+
+impl fmt::Display for SoFar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tables, seen, at, files } = self;
+        let (of, files) = (counted(*tables as i64, "table"), counted(*files, "file"));
+        write!(f, "{} of {of}, {files} dropped: {at}", seen.len())
+    }
 }
 
 /// The report for people.
@@ -160,4 +195,22 @@ fn table_text(table: &TableReport) -> String {
         text.push_str(&format!("  {}\n", one_line(error)));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_counts_each_table_once() {
+        let mut so_far = SoFar::default();
+        so_far.add(Shown::Tables(2));
+        for at in ["lake events.a", "lake events.b", "lake events.a"] {
+            so_far.add(Shown::At(at.to_owned()));
+            so_far.add(Shown::Dropped(400));
+        }
+        assert_eq!(so_far.to_string(), "2 of 2 tables, 1,200 files dropped: lake events.a");
+        so_far.add(Shown::Tables(1));
+        assert_eq!(so_far.to_string(), "2 of 3 tables, 1,200 files dropped: lake events.a");
+    }
 }

@@ -1,4 +1,4 @@
-//! Numbers, tables and progress for people.
+//! Formats numbers and tables for people, and shows progress.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
-use crate::telemetry::line;
+use crate::telemetry::{self, line};
 
 /// A count with thousands apart: `1,234,567`.
 pub fn count(number: i64) -> String {
@@ -21,13 +21,13 @@ pub fn counted(number: i64, what: &str) -> String {
     format!("{} {what}{plural}", count(number))
 }
 
-/// A number of bytes in binary units: `1.50 MiB`. None are fewer than none.
+/// A number of bytes in binary units: `1.50 MiB`. A negative number counts as 0.
 pub fn bytes(number: i64) -> String {
     HumanBytes(u64::try_from(number).unwrap_or_default()).to_string()
 }
 
-/// Rows in columns as wide as their widest cell; columns named in `right` are aligned there. A cell may hold
-/// anything: each row is one line.
+/// Rows in columns as wide as their widest cell; the columns that `right` lists are aligned to the right. Each
+/// row is one line, whatever its cells contain.
 pub fn columns(rows: &[Vec<String>], right: &[usize], indent: &str) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -43,18 +43,36 @@ pub fn columns(rows: &[Vec<String>], right: &[usize], indent: &str) -> String {
     table.lines().map(|line| format!("{indent}{}\n", line.trim_end())).collect()
 }
 
-/// A spinner on stderr with the time so far and a message; hidden where stderr is no terminal.
-/// `template` is added behind the message.
-pub(super) fn spinner(message: &str, template: &str) -> ProgressBar {
+/// A text behind a label, in lines of at most this width; the later lines are indented to the text of the first.
+/// Without a width, or with one that leaves no room, the text is not broken.
+pub fn wrapped(label: &str, text: &str, width: Option<usize>) -> String {
+    let room = width.and_then(|width| width.checked_sub(label.len())).filter(|room| *room >= 20);
+    let Some(room) = room.and_then(|room| u16::try_from(room).ok()) else {
+        return format!("{label}{text}\n");
+    };
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(room).add_row([text]);
+    if let Some(column) = table.column_mut(0) {
+        column.set_padding((0, 0));
+    }
+    let indent = " ".repeat(label.len());
+    let labels = std::iter::once(label).chain(std::iter::repeat(indent.as_str()));
+    let lines = labels.zip(table.lines());
+    lines.map(|(label, line)| format!("{label}{}\n", line.trim_end())).collect()
+}
+
+/// A spinner on stderr with the time so far and a message; hidden where stderr is no terminal. Lines of the
+/// log are written above it.
+pub(super) fn spinner(message: &str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new_spinner();
-    if let Ok(style) =
-        ProgressStyle::with_template(&format!("{{spinner}} {{elapsed}} {{msg}}{template}"))
-    {
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
         bar.set_style(style);
     }
+    telemetry::write_above(&bar);
     bar.set_message(message.to_owned());
     bar.enable_steady_tick(Duration::from_millis(200));
     bar

@@ -13,9 +13,11 @@ use crate::rules::expiry::shortened;
 use crate::rules::instant::UtcInstant;
 use crate::telemetry;
 use crate::trace::state::{Hold, Stage};
-use crate::trace::{Asked, DropTrace, MOST, NamedBy, Naming, StuckObject, TraceReport, trace};
+use crate::trace::{
+    Asked, DropTrace, Drops, MOST, NamedBy, Naming, StuckObject, TraceReport, trace,
+};
 
-/// How many drops of a catalog are shown where not all are asked for.
+/// How many drops of each catalog are shown without `--all`.
 const SHOWN: i64 = 30;
 
 #[derive(Debug, clap::Args)]
@@ -36,27 +38,26 @@ pub struct TraceArgs {
 
 pub async fn run(config: &Config, args: &TraceArgs) -> anyhow::Result<u8> {
     database(config)?
-        .in_session(Access::ReadOnly, async |session| tell(session, args).await)
+        .in_session(Access::ReadOnly, async |session| show(session, args).await)
         .await?;
     Ok(DONE)
 }
 
-async fn tell(connection: &mut Session, args: &TraceArgs) -> anyhow::Result<()> {
+async fn show(connection: &mut Session, args: &TraceArgs) -> anyhow::Result<()> {
     let mut found = catalogs(connection).await?;
     if let Some(name) = &args.catalog {
         found.retain(|catalog| catalog.name == *name);
         ensure!(!found.is_empty(), "there is no catalog {name:?}");
     }
-    let mut reports = Vec::new();
+    let mut answer = Drops { catalogs: Vec::new() };
     for catalog in &found {
-        reports.push(drops_of(connection, catalog, args).await?);
+        answer.catalogs.push(drops_of(connection, catalog, args).await?);
     }
-    let words =
-        |reports: &Vec<TraceReport>| reports.iter().map(text).collect::<Vec<_>>().join("\n");
-    Ok(out::show(args.output, &reports, words)?)
+    let words = |answer: &Drops| answer.catalogs.iter().map(text).collect::<Vec<_>>().join("\n");
+    Ok(out::show(args.output, &answer, words)?)
 }
 
-/// The drops that are asked for, page by page.
+/// Reads the drops to show, page by page.
 async fn drops_of(
     connection: &mut Session,
     catalog: &Catalog,
@@ -73,29 +74,29 @@ async fn drops_of(
     Ok(report)
 }
 
-/// The report for people: a head, and a line for each drop.
+/// The report for people: a head, and two lines for each drop.
 pub fn text(report: &TraceReport) -> String {
     let retention = match report.snapshot_retention_seconds {
         None => "no retention: nothing is ever purged".to_owned(),
         Some(seconds) => format!("retention {}", length(seconds)),
     };
     let mut text = format!(
-        "{} as of {}: floor {}, head {}, {retention}, {} queued\n",
+        "{} as of {}\n  expiry floor {}, head {}, {retention}, {} queued\n",
         telemetry::line(&report.catalog),
-        report.as_of,
+        second(report.as_of),
         report.floor,
         report.head,
         counted(report.undrained, "object"),
     );
     match report.oldest_not_gone {
         Some(oldest) => text.push_str(&format!(
-            "  {} of the catalog not gone yet, the oldest of {oldest}\n",
-            counted(report.not_gone, "drop")
+            "  {} not complete yet, the oldest of {}\n",
+            counted(report.not_gone, "drop"),
+            second(oldest)
         )),
-        None => text.push_str("  every drop of the catalog that is remembered is gone\n"),
+        None => text.push_str("  the objects of every drop that is remembered are deleted\n"),
     }
-    let rows: Vec<Vec<String>> = report.drops.iter().map(line).collect();
-    text.push_str(&columns(&rows, &[0, 4, 5], "  "));
+    text.push_str(&drops_text(&report.drops));
     if report.next_before.is_some() {
         text.push_str("  there may be older ones: --all shows them\n");
     }
@@ -103,7 +104,28 @@ pub fn text(report: &TraceReport) -> String {
     text
 }
 
-/// What the server cannot delete, for people.
+/// The drops in columns. Lines below each drop have its partitions, its stage, and why it does not reach the
+/// next stage.
+fn drops_text(drops: &[DropTrace]) -> String {
+    if drops.is_empty() {
+        return String::new();
+    }
+    let heading = ["SNAPSHOT", "DROPPED AT", "FILES", "BYTES", "STATE", "TABLE"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    rows.extend(drops.iter().map(line));
+    let table = columns(&rows, &[0, 2, 3], "  ");
+    let mut lines = table.lines();
+    let mut text = lines.next().map(|heading| format!("{heading}\n")).unwrap_or_default();
+    for (line, drop) in lines.zip(drops) {
+        text.push_str(&format!("{line}\n"));
+        for words in [partitions(drop)].into_iter().chain(whereabouts(drop)) {
+            text.push_str(&format!("            {}\n", telemetry::line(&words)));
+        }
+    }
+    text
+}
+
+/// The objects that the server cannot delete, for people.
 fn stuck_text(stuck: &[StuckObject]) -> String {
     if stuck.is_empty() {
         return String::new();
@@ -115,7 +137,7 @@ fn stuck_text(stuck: &[StuckObject]) -> String {
         .map(|stuck| {
             vec![
                 shortened(&stuck.path),
-                format!("queued {}", stuck.queued_at),
+                format!("queued {}", second(stuck.queued_at)),
                 counted(stuck.attempts.into(), "attempt"),
                 named_by(&stuck.named_by),
             ]
@@ -130,7 +152,9 @@ fn named_by(named_by: &NamedBy) -> String {
         NamedBy::DataFile(naming) => ("data file", naming),
         NamedBy::Vector(naming) => ("vector", naming),
         NamedBy::NoFile => return "named by no file or vector".to_owned(),
-        NamedBy::Unknown => return "which row names it cannot be told before V17".to_owned(),
+        NamedBy::Unknown => {
+            return "a server before V17 does not say which row names it".to_owned();
+        }
     };
     let Naming { file_id, table, table_id, end_snapshot } = naming;
     let table = table.clone().unwrap_or_else(|| format!("table {table_id}"));
@@ -144,13 +168,11 @@ fn named_by(named_by: &NamedBy) -> String {
 fn line(drop: &DropTrace) -> Vec<String> {
     vec![
         drop.snapshot_id.to_string(),
-        drop.dropped_at.to_string(),
-        drop.table.clone().unwrap_or_else(|| drop.table_uuid.to_string()),
-        partitions(drop),
-        counted(drop.files_ended, "file"),
+        second(drop.dropped_at),
+        count(drop.files_ended),
         bytes(drop.bytes),
         drop.stage.name().to_owned(),
-        whereabouts(drop),
+        drop.table.clone().unwrap_or_else(|| drop.table_uuid.to_string()),
     ]
 }
 
@@ -164,25 +186,24 @@ fn partitions(drop: &DropTrace) -> String {
     }
 }
 
-/// Where the drop is, since when, and why it goes no further.
-fn whereabouts(drop: &DropTrace) -> String {
-    let held = || drop.held_by.iter().map(hold).collect::<Vec<_>>().join("; ");
-    let at = |seen: Option<UtcInstant>| seen.map(|at| format!(" {at}")).unwrap_or_default();
-    match drop.stage {
-        Stage::Retained => held(),
-        Stage::Purging => match drop.files_left {
-            Some(left) => format!("{} left: {}", counted(left, "row"), held()),
-            None => format!("rows cannot be counted on this server: {}", held()),
-        },
-        Stage::Queued => match drop.purged_seen_at {
-            Some(_) => format!("rows gone by{}: {}", at(drop.purged_seen_at), held()),
-            None => format!("rows gone: {}", held()),
-        },
+/// The stage of the drop, since when, and why it does not reach the next stage.
+fn whereabouts(drop: &DropTrace) -> Vec<String> {
+    let at = |seen: Option<UtcInstant>| seen.map(|at| format!(" by {}", second(at)));
+    let first = match drop.stage {
+        Stage::Retained => None,
+        Stage::Purging => Some(match drop.files_left {
+            Some(left) => format!("{} left", counted(left, "row")),
+            None => "rows cannot be counted on this server".to_owned(),
+        }),
+        Stage::Queued => Some(format!("rows gone{}", at(drop.purged_seen_at).unwrap_or_default())),
         Stage::Gone => {
-            format!("rows by{}, objects by{}", at(drop.purged_seen_at), at(drop.gone_seen_at))
+            let [rows, objects] =
+                [drop.purged_seen_at, drop.gone_seen_at].map(|seen| at(seen).unwrap_or_default());
+            return vec![format!("rows gone{rows}"), format!("objects gone{objects}")];
         }
-        Stage::Undone => "the catalog was restored to a time before it".to_owned(),
-    }
+        Stage::Undone => return vec!["the catalog was restored to a time before it".to_owned()],
+    };
+    first.into_iter().chain(drop.held_by.iter().map(hold)).collect()
 }
 
 fn hold(hold: &Hold) -> String {
@@ -190,7 +211,7 @@ fn hold(hold: &Hold) -> String {
         Hold::Retention { seconds: None, .. } => {
             "for ever: the catalog has no snapshot_retention_seconds".to_owned()
         }
-        Hold::Retention { until: Some(until), .. } => format!("retention until {until}"),
+        Hold::Retention { until: Some(until), .. } => format!("retention until {}", second(*until)),
         Hold::Retention { seconds: Some(seconds), until: None } => {
             format!("retention of {}", length(*seconds))
         }
@@ -198,7 +219,7 @@ fn hold(hold: &Hold) -> String {
             "consumer {} is at {} since {}",
             shortened(&consumer.consumer_id),
             consumer.committed_snapshot,
-            consumer.updated_at
+            second(consumer.updated_at)
         ),
         Hold::Expiry => "the server's expiry has not moved the floor past it".to_owned(),
         Hold::Purge => "the server's expiry has not purged them".to_owned(),
@@ -211,6 +232,12 @@ fn hold(hold: &Hold) -> String {
         }
         Hold::Pass => "the next pass will note it".to_owned(),
     }
+}
+
+/// An instant without its fraction of a second, for display.
+fn second(at: UtcInstant) -> String {
+    let time = at.to_chrono().map(|time| time.format("%Y-%m-%dT%H:%M:%SZ").to_string());
+    time.unwrap_or_else(|| at.to_string())
 }
 
 fn length(seconds: i64) -> String {

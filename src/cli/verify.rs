@@ -19,7 +19,7 @@ pub struct VerifyArgs {
 
 pub async fn run(config: &Config, args: &VerifyArgs) -> anyhow::Result<u8> {
     let database = database(config)?;
-    let bar = spinner("verifying", "");
+    let bar = spinner("verifying");
     let report = verify(&database, &Settings::from_config(config), &args.scope.scope()).await;
     bar.finish_and_clear();
     let report = report?;

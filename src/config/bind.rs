@@ -1,4 +1,4 @@
-//! Where the HTTP interface listens.
+//! The address at which the HTTP interface listens.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,13 +11,13 @@ use super::types::{Accepts, by_text};
 pub enum Bind {
     /// There is no HTTP interface.
     Off,
-    /// It listens here.
+    /// The HTTP interface listens at this address.
     At(SocketAddr),
 }
 
 impl Bind {
-    /// Whether others than this host can reach it. Only an address of the loopback network is
-    /// certain not to be: a name could mean anything, and is not accepted.
+    /// Whether other hosts may be able to connect to this address. They cannot connect to an address of
+    /// the loopback network. Names are not accepted, because a name could stand for any address.
     pub fn is_exposed(self) -> bool {
         match self {
             Self::Off => false,

@@ -1,11 +1,11 @@
-//! Settings that choose one word of a few, and the filter of the log.
+//! The types of settings whose value is one of a few words, and the type of the log filter.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::types::{Accepts, by_text};
 
-/// An enum of words: parsed, printed and explained from one list.
+/// An enum whose variants are words: one list defines how they are parsed, printed and listed in messages.
 macro_rules! words {
     ($(#[$attr:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$attr])*
@@ -44,17 +44,17 @@ words! {
     Oversize {
         /// Several snapshots in a row, oldest files first.
         Split = "split",
-        /// The tuple stays and is reported.
+        /// The tuple is kept and reported.
         Skip = "skip",
     }
 }
 
 words! {
-    /// What becomes of an expired partition whose column statistics name newer rows than its value.
+    /// What a pass does with an expired partition whose column statistics show rows newer than its value.
     CrossCheck {
-        /// It stays until these rows have expired too.
+        /// The partition is kept until these rows have expired too.
         Block = "block",
-        /// It is dropped, and the log says so.
+        /// The partition is dropped and this is logged.
         Warn = "warn",
         /// No statistics are looked up.
         Off = "off",
@@ -68,7 +68,7 @@ words! {
         Auto = "auto",
         /// One JSON object a line.
         Json = "json",
-        /// For human eyes.
+        /// Formatted for people.
         Pretty = "pretty",
     }
 }

@@ -1,4 +1,4 @@
-//! The address of the database, which carries a password and must not show it.
+//! The URL of the database. It may hold a password, which is never shown.
 
 use std::fmt;
 use std::str::FromStr;
@@ -36,7 +36,7 @@ const PARAMETERS: [&str; 18] = [
 
 const KEEPALIVES: &str = "each session has its own: leave it out";
 
-/// Parameters of libpq that the driver does not have: the values that ask for nothing, and why no others can be.
+/// Parameters of libpq that the driver lacks: the values that change nothing, and why others are refused.
 const OF_LIBPQ: [(&str, &[&str], &str); 8] = [
     (
         "target_session_attrs",
@@ -61,10 +61,10 @@ const OF_LIBPQ: [(&str, &[&str], &str); 8] = [
     ("tcp_user_timeout", &[], KEEPALIVES),
 ];
 
-/// libpq's name of `database.connect_timeout`, which it stands in for: whole seconds.
+/// libpq's parameter in whole seconds, which the URL may have instead of `database.connect_timeout`.
 const CONNECT_TIMEOUT: &str = "connect_timeout";
 
-/// The longest that it may be, as there.
+/// The largest value of this parameter, the same as that of `database.connect_timeout`.
 const LONGEST_CONNECT_TIMEOUT: u64 = 300;
 
 const MASK: &str = "***";
@@ -79,13 +79,13 @@ const MASK: &str = "***";
 pub struct DatabaseUrl(Url);
 
 impl DatabaseUrl {
-    /// The driver's options for this URL. What it leaves out comes from libpq's `PG*` variables; the
-    /// password is empty where neither has one, and is then looked for in libpq's password file.
+    /// The driver's options for this URL. libpq's `PG*` variables give what the URL leaves out. Where
+    /// neither has a password, it is empty here, and is then looked for in libpq's password file.
     pub fn connect_options(&self) -> Result<(PgConnectOptions, Option<Wanted>), String> {
         let given = self.password().or_else(|| std::env::var("PGPASSWORD").ok());
         let is_given = given.is_some_and(|password| !password.is_empty());
         let mut url = self.0.clone();
-        // The driver would log those that it does not know.
+        // The driver would log parameters that it does not know.
         let known: Vec<_> = url.query_pairs().filter(|(name, _)| is_of_driver(name)).collect();
         let known: Vec<_> = known
             .into_iter()
@@ -93,7 +93,7 @@ impl DatabaseUrl {
             .collect();
         url.query_pairs_mut().clear().extend_pairs(known);
         if !is_given {
-            // With one, be it empty, the driver does not look into that file by itself.
+            // With a password, even an empty one, the driver does not read the password file.
             url.query_pairs_mut().append_pair("password", "");
         }
         let options = PgConnectOptions::from_url(&url)
@@ -107,13 +107,13 @@ impl DatabaseUrl {
         Ok((options, wanted))
     }
 
-    /// The password in it; the last one counts.
+    /// The password in the URL; the last one, if there are several.
     fn password(&self) -> Option<String> {
         self.parameter("password").or_else(|| self.0.password().map(str::to_owned))
     }
 
-    /// The host as libpq's password file knows it: a name before an address, and without either the one
-    /// on which libpq looks for the server by itself.
+    /// The host that is looked up in libpq's password file: the host name, else the address, else
+    /// `localhost`.
     fn host(&self) -> String {
         let variable = |name| std::env::var(name).ok();
         let of_url = || {
@@ -136,7 +136,7 @@ impl DatabaseUrl {
             .unwrap_or_else(|| "localhost".to_owned())
     }
 
-    /// How long opening a session may take, where the URL says so.
+    /// How long opening a session may take; `None` where the URL does not set it.
     pub fn connect_timeout(&self) -> Option<Duration> {
         self.parameter(CONNECT_TIMEOUT)?.parse().ok().map(Duration::from_secs)
     }
@@ -147,11 +147,39 @@ impl DatabaseUrl {
         found.map(|(_, value)| value.into_owned())
     }
 
+    /// The URL without its secrets, for a file.
+    pub fn without_secrets(&self) -> String {
+        let mut url = self.0.clone();
+        // See `masked` for why this cannot fail.
+        let _ = url.set_password(None);
+        if let Some(query) = self.0.query() {
+            let kept: Vec<&str> = query.split('&').filter(|pair| !is_secret(pair)).collect();
+            url.set_query(Some(&*kept.join("&")).filter(|query| !query.is_empty()));
+        }
+        url.into()
+    }
+
+    /// Each secret in the URL, as written there and with its percent escapes decoded.
+    pub fn secrets(&self) -> Vec<String> {
+        let mut secrets: Vec<String> = self.0.password().map(str::to_owned).into_iter().collect();
+        let pairs = self.0.query().unwrap_or_default().split('&');
+        for pair in pairs.filter(|pair| is_secret(pair)) {
+            secrets.extend(pair.split_once('=').map(|(_, value)| value.to_owned()));
+        }
+        let meant = |secret: &String| {
+            let pair = format!("of={}", secret.replace('+', "%2B").replace('&', "%26"));
+            let read = url::form_urlencoded::parse(pair.as_bytes()).next()?;
+            Some(read.1.into_owned())
+        };
+        secrets.extend(secrets.iter().filter_map(meant).collect::<Vec<_>>());
+        secrets
+    }
+
     /// The URL with `***` for each secret.
     pub fn masked(&self) -> String {
         let mut url = self.0.clone();
         if url.password().is_some() {
-            // Only refused for a URL that cannot have credentials, and this one has.
+            // This fails only for a URL that cannot have credentials, and this URL has some.
             let _ = url.set_password(Some(MASK));
         }
         if let Some(query) = self.0.query() {
@@ -162,17 +190,23 @@ impl DatabaseUrl {
     }
 }
 
-/// `sslkey` may carry the key itself instead of a path.
 fn mask_parameter(pair: &str) -> String {
+    match (is_secret(pair), pair.split_once('=')) {
+        (true, Some((name, _))) => format!("{name}={MASK}"),
+        _ => pair.to_owned(),
+    }
+}
+
+/// `sslkey` may carry the key itself instead of a path.
+fn is_secret(pair: &str) -> bool {
     let Some((name, value)) = url::form_urlencoded::parse(pair.as_bytes()).next() else {
-        return String::new();
+        return false;
     };
-    let secret = match &*name {
+    match &*name {
         "password" => true,
         "sslkey" | "ssl-key" => value.contains("PRIVATE"),
         _ => false,
-    };
-    if secret { format!("{name}={MASK}") } else { pair.to_owned() }
+    }
 }
 
 /// Whether the driver has a parameter.
@@ -181,7 +215,7 @@ fn is_of_driver(name: &str) -> bool {
         || name.strip_prefix("options[").is_some_and(|rest| rest.ends_with(']'))
 }
 
-/// Why a parameter cannot be. Repeats no value of one that may hold a secret.
+/// Why a parameter is refused. The text never has the value of a parameter that may hold a secret.
 fn check_parameter(name: &str, value: &str) -> Result<(), String> {
     if name == CONNECT_TIMEOUT {
         let seconds = value.parse::<u64>().ok();
@@ -200,7 +234,7 @@ fn check_parameter(name: &str, value: &str) -> Result<(), String> {
         };
     }
     if !is_of_driver(name) {
-        // With an unescaped ? in a password, the name is a piece of it.
+        // If a password has an unescaped ?, this name is a piece of the password.
         let plain = name.chars().all(|c| c.is_ascii_lowercase() || "_-".contains(c));
         let name = if plain { format!(" {name:?}") } else { String::new() };
         let known = PARAMETERS.iter().filter(|name| !name.contains('-'));

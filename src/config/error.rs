@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration, in words for the person who wrote it.
+//! The errors of a configuration, in words for the person who wrote it.
 
 use std::io;
 use std::path::PathBuf;
@@ -25,10 +25,10 @@ pub enum ConfigError {
         /// What the parser expected.
         why: String,
     },
-    /// `TAILRACE_ENV` is no plain word.
+    /// The value of `TAILRACE_ENV` has characters that are not allowed.
     #[error("TAILRACE_ENV = {name:?} cannot name a file; accepted: letters, digits, - and _")]
     EnvironmentName {
-        /// What it is.
+        /// The value.
         name: String,
     },
     /// `TAILRACE_ENV` names a file that exists nowhere.
@@ -45,7 +45,7 @@ pub enum ConfigError {
     #[error("{section} ({origin}) is a section, not a value: write [{section}] and its keys")]
     NotASection {
         section: String,
-        /// Who gave it.
+        /// The file or the variables that set it.
         origin: String,
     },
     /// A key or a section that does not exist.
@@ -53,16 +53,16 @@ pub enum ConfigError {
     Unknown {
         /// The whole key.
         path: String,
-        /// Who gave it.
+        /// The file or the variables that set it.
         origin: String,
-        /// What exists in its place.
+        /// The keys or sections that exist there.
         known: String,
     },
-    /// A variable that is none of ours, and nearly one.
+    /// A variable that tailrace does not know, with a name that is almost that of one it knows.
     #[error("the variable {variable} is not read: write {meant}")]
     Mistyped {
         variable: String,
-        /// The variable that it nearly is.
+        /// The variable with the similar name.
         meant: String,
     },
     /// A value that its key cannot have.
@@ -72,14 +72,14 @@ pub enum ConfigError {
         path: String,
         /// ` = value`, or nothing for a secret.
         value: String,
-        /// Who gave it.
+        /// The file or the variables that set it.
         origin: String,
         /// What is wrong with it.
         why: String,
         /// What would be right.
         accepts: String,
     },
-    /// Values that are fine alone and not together.
+    /// Values that are valid one by one and not in combination.
     #[error("{0}")]
     Together(String),
     /// A command needs a key that is not set.
@@ -90,14 +90,14 @@ pub enum ConfigError {
         /// The variables that set it.
         variables: &'static str,
     },
-    /// The password's file is of no use.
+    /// The file of the password cannot be used.
     #[error("cannot use database.password_file {}: {why}", path.display())]
     Password {
         path: PathBuf,
         /// What is wrong with it.
         why: String,
     },
-    /// The configuration library failed where nothing of the user's can be at fault.
+    /// The configuration library failed, and nothing that the user wrote can be the cause.
     #[error("the configuration cannot be put together: {0}")]
     Library(String),
 }

@@ -1,5 +1,5 @@
-//! Every setting: its name, its help, its type with the range, and its default, each in
-//! this one place. `config/default.toml` is this list in TOML, and a test holds it to that.
+//! The list of all settings: the name, help, type with its range, and default of each.
+//! `config/default.toml` is this list in TOML, and a test compares the two.
 
 use std::path::PathBuf;
 
@@ -112,7 +112,7 @@ settings! {
 
     /// How a pass works.
     Sweep = "sweep" {
-        /// How long a commit waits in the queue for the catalog's commit lock. Not had, it leaves
+        /// How long a commit waits in the queue for the catalog's commit lock. After that it leaves
         /// the queue, and tries again after a pause a few times before it gives up.
         lock_timeout: Span<1, MINUTE> = Default("2s"),
         /// Whole tuples are grouped into commits of at most this many files.
@@ -123,7 +123,7 @@ settings! {
         /// What happens to a tuple beyond that: "split" into several snapshots, or "skip".
         oversize: Oversize = Default("split"),
         /// The share of any minute for which passes may hold a catalog's commit lock: after a
-        /// hold of 1s, a duty of 0.2 pauses for 4s.
+        /// hold of 1s, a duty cycle of 0.2 pauses for 4s.
         lock_duty: Share = Default(0.2),
         /// How often a pass over a table looks at all of it, and counts what stays. In between it
         /// looks at what came to expire, and at files that came, since the pass before.

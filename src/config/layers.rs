@@ -1,5 +1,6 @@
-//! Where settings come from: defaults, then a file, then the environment, the later
-//! ones winning. Every layer's keys are checked, also those that a later layer replaces.
+//! The layers of the configuration: defaults, then a file, then the environment. A later layer
+//! overrides an earlier one. The keys of every layer are checked, also those that a later layer
+//! overrides.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use config::{FileFormat, Format, Map, Source, Value, ValueKind};
 use super::error::ConfigError;
 use super::keys::{KEYS, Key, Preset, SECTIONS};
 
-/// What the environment's file may be called without a folder that has it.
+/// The environments whose files are built into the program. The built-in file is used where no folder has it.
 const BUILT_IN: [(&str, &str); 3] = [
     ("development", include_str!("../../config/development.toml")),
     ("staging", include_str!("../../config/staging.toml")),
@@ -18,10 +19,10 @@ const BUILT_IN: [(&str, &str); 3] = [
 
 const DEFAULTS: &str = include_str!("../../config/default.toml");
 
-/// From where to load.
+/// The places from which the configuration is loaded.
 #[derive(Debug, Clone, Default)]
 pub struct LoadOptions {
-    /// `--config FILE`: stands in the place of the environment's file.
+    /// `--config FILE`: this file is read instead of the environment's file.
     pub file: Option<PathBuf>,
     /// The environment variables.
     pub env: BTreeMap<String, String>,
@@ -31,10 +32,10 @@ pub struct LoadOptions {
 }
 
 impl LoadOptions {
-    /// From this process: its variables and its working directory.
+    /// The variables and the working directory of this process.
     pub fn from_process(file: Option<PathBuf>) -> Self {
-        // A name that is not Unicode is none of ours. A value that is not becomes one that its
-        // key refuses, or that shows in the message about a file that is not there.
+        // A variable whose name is not Unicode is ignored. A value that is not Unicode is converted: its key
+        // refuses the result, or a message about a missing file shows it.
         let env = std::env::vars_os()
             .filter_map(|(name, value)| {
                 Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
@@ -49,13 +50,13 @@ impl LoadOptions {
     }
 }
 
-/// The values of one place by their whole key, every key being one that exists.
+/// The values from one place, by their whole keys. Each of these keys exists.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Layer(pub(super) Map<String, Value>);
 
 impl Layer {
     fn set(&mut self, key: &Key, mut value: Value) {
-        // An empty text takes back what a lower layer gave to a key that may be unset.
+        // An empty text unsets a key that may be unset and that an earlier layer has set.
         let blank = matches!(&value.kind, ValueKind::String(text) if text.is_empty());
         if blank && matches!(key.preset, Preset::Unset(_)) {
             value.kind = ValueKind::Nil;
@@ -81,7 +82,7 @@ pub(super) struct Place {
     pub(super) layer: Layer,
 }
 
-/// The places, lowest first.
+/// The places; each overrides those before it.
 pub(super) fn places(options: &LoadOptions) -> Result<Vec<Place>, ConfigError> {
     let (told, file) = environment_file(options)?;
     let (variables, environment) = from_variables(options)?;
@@ -93,7 +94,7 @@ pub(super) fn places(options: &LoadOptions) -> Result<Vec<Place>, ConfigError> {
     ])
 }
 
-/// What is read in the place of the environment's file, and what is in it.
+/// The file of the environment, or the file that is read instead, and its values.
 fn environment_file(options: &LoadOptions) -> Result<(String, Layer), ConfigError> {
     let told = |path: &Path, why: &str| format!("{} ({why})", path.display());
     if let Some(file) = &options.file {
@@ -165,15 +166,19 @@ fn from_toml(origin: &str, text: &str) -> Result<Layer, ConfigError> {
     Ok(layer)
 }
 
-/// The variable that was meant by one that differs from it by its underscores or its case alone.
+/// The variable of tailrace that is probably meant by one that is none: it differs in underscores and case, and
+/// besides in one letter at most. A letter that is wrong behind `TAILRACE__` is named as an unknown key.
 fn mistyped(variable: &str) -> Option<String> {
-    let words = |name: &str| -> Vec<String> {
-        let words = name.split('_').filter(|word| !word.is_empty());
-        words.map(str::to_ascii_uppercase).collect()
-    };
-    let (given, others) = (words(variable), ["TAILRACE_ENV", "TAILRACE_CONFIG_DIR"]);
-    let mut known = KEYS.iter().map(Key::variable).chain(others.map(str::to_owned));
-    known.find(|known| words(known) == given).filter(|known| known != variable)
+    let letters = |name: &str| name.replace('_', "").to_ascii_uppercase();
+    let others = ["TAILRACE_ENV", "TAILRACE_CONFIG_DIR"].map(str::to_owned);
+    let known: Vec<String> = KEYS.iter().map(Key::variable).chain(others).collect();
+    if known.iter().any(|known| known == variable) {
+        return None;
+    }
+    let given = letters(variable);
+    let most = usize::from(!variable.starts_with("TAILRACE__"));
+    let distance = |known: &String| strsim::osa_distance(&letters(known), &given);
+    known.into_iter().min_by_key(distance).filter(|known| distance(known) <= most)
 }
 
 /// The variables that set a key, by name, and what is in them.
@@ -187,7 +192,7 @@ fn from_variables(options: &LoadOptions) -> Result<(String, Layer), ConfigError>
         let origin = format!("the variable {variable}");
         layer.set(key, Value::new(Some(&origin), ValueKind::String(text.into())));
     };
-    // Those that other programs know too come first, for ours to win over them.
+    // Variables that other programs use too come first, so that those of tailrace override them.
     for key in KEYS {
         let shared = match key.path().as_str() {
             "database.url" => "DATABASE_URL",

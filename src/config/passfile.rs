@@ -1,10 +1,16 @@
 //! libpq's password file (`PGPASSFILE`, else `~/.pgpass`), read as libpq reads it.
 //!
-//! The driver reads one too, and differs: where `PGPASSFILE` has no line it goes on to `~/.pgpass`, an
-//! escaped star is a wildcard to it, a password goes on behind a colon, no database is the empty one and
-//! not that of the user's name, a folder of sockets is matched as any host; and it logs a line that it does
-//! not understand, the password with it. So it is never without a password ([`super::DatabaseUrl`]), and
-//! reads none.
+//! The driver reads such a file too, but differs from libpq:
+//!
+//! - where the file of `PGPASSFILE` has no matching line, it reads `~/.pgpass`;
+//! - an escaped star is a wildcard;
+//! - an unescaped colon does not end a password;
+//! - where no database is given, it looks for an empty name, not for the name of the user;
+//! - the folder of a socket matches any host;
+//! - it logs a line that it does not understand, with the password in it.
+//!
+//! So tailrace always gives the driver a password, which may be empty ([`super::DatabaseUrl`]). Then
+//! the driver reads no file.
 
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -14,11 +20,11 @@ use std::sync::{Mutex, PoisonError};
 use crate::events;
 use crate::files::{Links, open_plain};
 
-/// Folders in which libpq looks for the server's socket by itself: which one is a matter of how it was
-/// built. A connection through it is one to `localhost`.
+/// Folders in which libpq looks for the server's socket by default; which of them depends on how libpq was
+/// built. In the password file, a connection through such a folder has the host `localhost`.
 const SOCKET_FOLDERS: [&str; 2] = ["/tmp", "/var/run/postgresql"];
 
-/// For what a password is looked for.
+/// The connection for which a password is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     /// The host as it was given, or the folder of a socket.
@@ -29,39 +35,27 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// The password of the first line that is for this, in the file that the process is told of. What keeps
-    /// the file from being used goes to the log, once.
+    /// The password in the first line that matches this connection, in the file of `PGPASSFILE` or in
+    /// `~/.pgpass`. The reason why the file cannot be used is logged once.
     pub fn look(&self) -> Option<String> {
-        let named = std::env::var_os("PGPASSFILE").filter(|name| !name.is_empty());
-        let usual = || std::env::home_dir().map(|home| home.join(".pgpass"));
-        let file = named.map(PathBuf::from).or_else(usual)?;
+        let file = usual_file()?;
         match self.look_in(&file) {
             Ok(password) => password,
             Err(why) => {
-                tell_once(&file, &why);
+                log_once(&file, &why);
                 None
             }
         }
     }
 
-    /// The same in this file.
+    /// The password in the first line of this file that matches.
     ///
     /// # Errors
-    /// Why it is not used; that there is none is no error.
+    /// The reason why the file is not used. A file that does not exist is no error.
     fn look_in(&self, file: &Path) -> Result<Option<String>, String> {
-        let (mut opened, found) = match open_plain(file, Links::Followed) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(|error| error.to_string())?,
+        let Some(password) = read(file)?.and_then(|text| self.look_among(&text)) else {
+            return Ok(None);
         };
-        if found.mode() & 0o077 != 0 {
-            return Err(format!(
-                "its group or others have access to it (mode {:04o}): chmod 600 it",
-                found.mode() & 0o7777
-            ));
-        }
-        let mut text = Vec::new();
-        opened.read_to_end(&mut text).map_err(|error| error.to_string())?;
-        let Some(password) = self.look_among(&text) else { return Ok(None) };
         String::from_utf8(password)
             .map(Some)
             .map_err(|_| "the password in it is not UTF-8".to_owned())
@@ -86,7 +80,61 @@ impl Wanted {
     }
 }
 
-/// What follows a field that is a star alone, or this text.
+/// The file of `PGPASSFILE`, else `~/.pgpass`.
+fn usual_file() -> Option<PathBuf> {
+    let named = std::env::var_os("PGPASSFILE").filter(|name| !name.is_empty());
+    let usual = || std::env::home_dir().map(|home| home.join(".pgpass"));
+    named.map(PathBuf::from).or_else(usual)
+}
+
+/// What is in the file; `None` if there is none.
+fn read(file: &Path) -> Result<Option<Vec<u8>>, String> {
+    let (mut opened, found) = match open_plain(file, Links::Followed) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(|error| error.to_string())?,
+    };
+    if found.mode() & 0o077 != 0 {
+        return Err(format!(
+            "its group or others have access to it (mode {:04o}): chmod 600 it",
+            found.mode() & 0o7777
+        ));
+    }
+    let mut text = Vec::new();
+    opened.read_to_end(&mut text).map_err(|error| error.to_string())?;
+    Ok(Some(text))
+}
+
+/// The password of each line of the file, whatever it is for, so that it can be masked. None where the file
+/// cannot be used.
+pub fn every_password() -> Vec<String> {
+    let text = usual_file().and_then(|file| read(&file).ok().flatten()).unwrap_or_default();
+    let lines = text.split(|byte| matches!(byte, b'\n' | b'\r'));
+    let password = |line: &[u8]| {
+        let mut rest = line;
+        for _ in 0..4 {
+            rest = behind_any(rest)?;
+        }
+        String::from_utf8(unescaped(rest)).ok()
+    };
+    lines.filter_map(password).collect()
+}
+
+/// The rest of the line after its first field and colon.
+fn behind_any(line: &[u8]) -> Option<&[u8]> {
+    let mut bytes = line.iter().enumerate();
+    while let Some((at, byte)) = bytes.next() {
+        match byte {
+            b':' => return line.get(at + 1..),
+            b'\\' => {
+                bytes.next();
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The rest of the line after its first field and colon, if this field is a single star or this text.
 fn behind<'a>(line: &'a [u8], text: &str) -> Option<&'a [u8]> {
     if let Some(rest) = line.strip_prefix(b"*:") {
         return Some(rest);
@@ -100,7 +148,7 @@ fn behind<'a>(line: &'a [u8], text: &str) -> Option<&'a [u8]> {
     rest.strip_prefix(b":")
 }
 
-/// A password up to the next colon, if one follows. A `\` stands before any byte that is meant as it is.
+/// The password, which ends at the next colon or at the end of the line. A `\` escapes the byte behind it.
 fn unescaped(field: &[u8]) -> Vec<u8> {
     let mut password = Vec::new();
     let mut bytes = field.iter();
@@ -114,8 +162,8 @@ fn unescaped(field: &[u8]) -> Vec<u8> {
     password
 }
 
-/// Each session looks; what is the same as last time is known.
-fn tell_once(file: &Path, why: &str) {
+/// Logs why the file is not used, unless the last session logged the same reason: each session reads the file.
+fn log_once(file: &Path, why: &str) {
     static TOLD: Mutex<Option<String>> = Mutex::new(None);
     let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
     if told.as_deref() != Some(why) {
@@ -140,7 +188,7 @@ mod tests {
         Wanted { host: host.into(), port: 5432, database: "la:ke".into(), user: r"m\e".into() }
     }
 
-    /// What libpq 15 finds.
+    /// tailrace finds the same passwords as libpq 15.
     #[test]
     fn lines_are_read_as_libpq_reads_them() {
         let same = r"db.example:5432:la\:ke:m\\e:";

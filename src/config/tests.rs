@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 
-/// The configuration of nobody's environment, with these variables.
+/// The configuration with these variables, and no others, in the environment.
 fn with(env: &[(&str, &str)]) -> Result<Config, ConfigError> {
     load(Path::new("/nonexistent"), None, env)
 }
@@ -125,7 +125,7 @@ fn a_file_is_found_where_it_was_said_to_be() {
 fn what_was_read_stands_at_the_head() {
     let folder = folder("config/lake.toml", "[guard]\nmin_keep = '2h'\n");
     let head = |file: Option<&str>, env: &[(&str, &str)]| {
-        let shown = load(folder.path(), file, env).expect("valid").render_masked();
+        let shown = load(folder.path(), file, env).expect("valid").render_masked().to_string();
         let head: Vec<String> = shown.lines().take(5).map(str::to_owned).collect();
         assert_eq!(head[..2], ["# Read, each over those above it:", "# - the built-in default"]);
         assert_eq!(head[4], "", "{shown}");
@@ -194,6 +194,18 @@ fn secrets_are_never_shown() {
 }
 
 #[test]
+fn each_secret_is_known_as_written_and_as_meant() {
+    let folder = folder("password", "of file\n");
+    let file = folder.path().join("password").to_string_lossy().into_owned();
+    let url = "postgres://u:a%40b+c@h/db?password=d%26e&sslmode=require";
+    let config = with(&[("DATABASE_URL", url), ("TAILRACE__DATABASE__PASSWORD_FILE", &file)])
+        .expect("valid");
+    let mut secrets = config.secrets();
+    secrets.retain(|secret| Some(secret) != std::env::var("PGPASSWORD").ok().as_ref());
+    assert_eq!(secrets, ["of file", "a%40b+c", "d%26e", "a@b+c", "d&e"]);
+}
+
+#[test]
 fn parameters_of_libpq_work_or_say_why_not() {
     let url = "postgres://h/db?connect_timeout=3&target_session_attrs=any&channel_binding=prefer\
                &gssencmode=disable&keepalives=1&application_name=a%20b";
@@ -227,7 +239,7 @@ fn what_is_in_force_says_where_it_came_from_and_loads_again() {
         ("TAILRACE__SWEEP__LOCK_DUTY", "0.5"),
     ])
     .expect("valid");
-    let text = config.render_masked();
+    let text = config.render_masked().to_string();
     let url = "url = \"postgres://u:***@h:5433/db?sslmode=verify-full&sslrootcert=ca.pem\"";
     for line in [
         &format!("{url} # the variable DATABASE_URL"),

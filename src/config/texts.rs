@@ -1,4 +1,4 @@
-//! Settings that are texts with rules: the name of a schema, a cron expression.
+//! The types of settings that are texts in a certain form: the name of a schema, a cron expression.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use super::types::{Accepts, by_text};
 /// The name of a Postgres schema that a server's tables can live in.
 ///
 /// Letters, digits, `_`, `-` and `$`, not starting with a digit, at most 63 bytes; not one
-/// of Postgres's own schemas and not `tailrace`, which is ours. Case counts.
+/// of Postgres's own schemas and not `tailrace`. Upper and lower case differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaName(String);
 
@@ -58,7 +58,7 @@ impl Accepts for SchemaName {
 
 by_text!(SchemaName);
 
-/// How many ticks of a cron expression are looked at for the longest distance of two.
+/// How many of the next ticks of a cron expression are compared to find the longest time between two.
 const TICKS: usize = 1_000;
 
 /// A cron expression with seconds, read in UTC, that fires at least once more.
@@ -66,12 +66,12 @@ const TICKS: usize = 1_000;
 pub struct Cron(cron::Schedule);
 
 impl Cron {
-    /// The first instant after `now` that the expression names, if any is left.
+    /// The first instant after `now` that the expression names; `None` where there is no later one.
     pub fn next_after(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         self.0.after(&now).next()
     }
 
-    /// The longest distance of two ticks in a row, among the next ones.
+    /// The longest time from one tick to the next, among the next ticks.
     pub fn longest_distance(&self, now: DateTime<Utc>) -> Option<Duration> {
         let next = |tick: &DateTime<Utc>| self.next_after(*tick);
         let ticks: Vec<_> = std::iter::successors(self.next_after(now), next).take(TICKS).collect();

@@ -1,5 +1,5 @@
-//! The types of the settings. Each parses once, from text, into something that cannot
-//! hold nonsense, and says in words what it accepts.
+//! The types of the settings. A value is parsed once, from text, into a type that has only valid
+//! values. Each type describes in words what it accepts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,14 +16,14 @@ pub const HOUR: u64 = 60 * MINUTE;
 /// Milliseconds in a day.
 pub const DAY: u64 = 24 * HOUR;
 
-/// What a setting says about itself when somebody asks, or gave it something else.
+/// The values that a setting accepts, for `config/default.toml` and for errors.
 pub trait Accepts {
     /// A phrase that completes "accepted: ...".
     fn accepts() -> String;
 }
 
-/// Serde by way of [`FromStr`] and [`fmt::Display`]: whatever the layer holds (text,
-/// number, truth value) is read as its text.
+/// Implements serde with [`FromStr`] and [`fmt::Display`]: a value that a layer holds as a text, number or
+/// boolean is converted to a text and parsed.
 macro_rules! by_text {
     ($({$($generics:tt)*})? $type:ty) => {
         impl<'de $(, $($generics)*)?> serde::Deserialize<'de> for $type {
@@ -44,8 +44,8 @@ pub(super) use by_text;
 
 /// A length of time, a whole number of milliseconds from `MIN` to `MAX` of them.
 ///
-/// Whole milliseconds, because that is what Postgres counts its timeouts in: a length
-/// that it would round to zero would mean "no limit" there.
+/// Whole milliseconds, because Postgres has its timeouts in milliseconds: it would round a shorter length to
+/// zero, which means "no limit" there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span<const MIN: u64, const MAX: u64>(Duration);
 
@@ -103,7 +103,7 @@ impl<const MIN: u64, const MAX: u64> Accepts for Span<MIN, MAX> {
 
 by_text!({const MIN: u64, const MAX: u64} Span<MIN, MAX>);
 
-/// A length in words that parse again. (The ones of `humantime` have months in them.)
+/// A length as a text that can be parsed again. (The texts of `humantime` can have months.)
 fn words(millis: u64) -> String {
     let units = [(DAY, "d"), (HOUR, "h"), (MINUTE, "m"), (SECOND, "s"), (1, "ms")];
     let mut left = millis;
@@ -159,12 +159,12 @@ impl<const MIN: u64, const MAX: u64> Accepts for Count<MIN, MAX> {
     }
 }
 
-/// A part of a whole, from a thousandth to all of it.
+/// A fraction, from a thousandth to 1.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Share(f64);
 
 impl Share {
-    /// The part, in (0, 1].
+    /// The fraction, in (0, 1].
     pub const fn get(self) -> f64 {
         self.0
     }

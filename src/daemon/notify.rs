@@ -1,4 +1,4 @@
-//! What systemd wants to hear from a `Type=notify` service. Without systemd, nothing is said.
+//! Notifies systemd of the state of a `Type=notify` service. Without systemd, nothing is sent.
 
 use std::env;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -14,8 +14,8 @@ use crate::events;
 /// Messages that may wait while systemd does not read. More would tell it nothing new.
 const QUEUE: usize = 8;
 
-/// Tells systemd, from a thread of its own: a send waits while systemd does not read, and
-/// neither a commit in flight nor the daemon's end may wait for that.
+/// Notifies systemd from a thread of its own. A send waits while systemd does not read, and neither
+/// a commit in flight nor the daemon's end may wait for that.
 #[derive(Clone)]
 pub struct Notifier(Option<SyncSender<NotifyState<'static>>>);
 
@@ -26,7 +26,8 @@ impl Notifier {
             return Self(None);
         }
         let (sender, receiver) = sync_channel(QUEUE);
-        let started = thread::Builder::new().name("notify".into()).spawn(move || tell(&receiver));
+        let started =
+            thread::Builder::new().name("notify".into()).spawn(move || send_all(&receiver));
         Self(started.is_ok().then_some(sender))
     }
 
@@ -67,8 +68,8 @@ impl Notifier {
     }
 }
 
-/// Sends what comes; a failure is told once until a send succeeds again.
-fn tell(queue: &Receiver<NotifyState<'static>>) {
+/// Sends what comes; a failure is logged once until a send succeeds again.
+fn send_all(queue: &Receiver<NotifyState<'static>>) {
     let mut told = false;
     for state in queue {
         match sd_notify::notify(std::slice::from_ref(&state)) {
@@ -79,7 +80,7 @@ fn tell(queue: &Receiver<NotifyState<'static>>) {
                     event = events::NOTIFY_FAILED,
                     %state,
                     %error,
-                    "systemd cannot be told; it will take this daemon for dead"
+                    "systemd cannot be notified; it will take this daemon for dead"
                 );
             }
             Err(_) => {}

@@ -1,4 +1,4 @@
-//! The signals that the daemon listens to.
+//! Listens to the signals that stop the daemon or make it reload.
 
 use std::io;
 
@@ -31,8 +31,8 @@ impl Signals {
     }
 }
 
-/// SIGHUP, which does not end the process any more: systemd would take such an end for a clean one, and
-/// start it no more.
+/// SIGHUP, which no longer ends the process once this exists. systemd would take such an end for a
+/// clean one, and would not start the process again.
 #[derive(Debug)]
 pub struct Hangups(Signal);
 

@@ -1,4 +1,4 @@
-//! Consumers of governed tables that may not hear of drops.
+//! Consumers of governed tables that may not be notified of drops.
 
 use super::table_facts::TableFacts;
 use super::{Finding, Level, listed};
@@ -7,7 +7,7 @@ use crate::policy::Mode;
 const CHECK: &str = "consumers";
 
 /// For each table under an enforcing policy that is not fenced: who has an offset for it. The
-/// server's feed does not tell of drops; whether a consumer reads that one or ours cannot be seen.
+/// server's feed does not report drops; whether a consumer reads that one or ours cannot be seen.
 pub fn findings(catalog: &str, tables: &[TableFacts]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for table in tables {
@@ -28,7 +28,7 @@ pub fn findings(catalog: &str, tables: &[TableFacts]) -> Vec<Finding> {
                 Level::Warning,
                 CHECK,
                 format!("consumers with an offset: {}", listed(consumers)),
-                "the server's feed does not tell of drops, so whoever reads it keeps the dropped \
+                "the server's feed does not report drops, so whoever reads it keeps the dropped \
                  rows in its copy",
                 "let them read tailrace's feed of changes, or set the policy again with --fence",
             )
@@ -47,8 +47,8 @@ fn unread(catalog: &str) -> Finding {
         Level::Warning,
         CHECK,
         "who has an offset for an enforced table may not be read",
-        "nothing can be said of it",
-        "give the role the right: see what is said of rights",
+        "it was not checked",
+        "give the role the right: see the findings about rights",
     )
     .of_catalog(catalog)
 }

@@ -1,4 +1,5 @@
-//! Who else may create, or has created, in the schemas that our sessions look into.
+//! Other roles that may create objects, or have created some, in the schemas on the search path of tailrace's
+//! sessions.
 
 use super::{Finding, Level, listed};
 use crate::catalog::inventory::creators::Creator;
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_schema_and_each_owner_is_told() {
+    fn each_schema_and_each_owner_is_reported() {
         let creator = |schema: &str, role: Option<&str>| Creator {
             schema: schema.to_owned(),
             role: role.map(str::to_owned),

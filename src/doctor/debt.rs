@@ -1,5 +1,5 @@
-//! Compaction debt per table, by the sample that the server publishes, with and without what
-//! retention is about to drop: rewriting that would be for nothing.
+//! Compaction debt for each table, by the sample that the server publishes: with and without what retention
+//! is about to drop, because rewriting that is useless.
 
 use std::time::Duration;
 
@@ -62,12 +62,12 @@ pub struct TableDebt {
     pub problem: Option<String>,
     /// All that the sample has.
     pub all: Sampled,
-    /// What of it has expired or will within the lead.
+    /// What of it has expired or will within `compaction.lead`.
     pub window: Sampled,
     /// What is left without the window: the debt that is worth paying.
     pub without_window: Sampled,
     /// Bytes that a compactor would read and write again for files that are about to go, and
-    /// leaves alone while they are shielded: the estimated bytes of the window's selected files.
+    /// leaves alone while they are claimed: the estimated bytes of the window's selected files.
     pub saved_rewrite_bytes: i64,
 }
 

@@ -1,4 +1,4 @@
-//! The reading: what there is to know, family by family. Nothing is decided here.
+//! Reads everything that the findings need, family by family. Nothing is decided here.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,10 @@ use crate::catalog::checks::drops::noted_undone;
 use crate::catalog::checks::replaced::{left_policies, newest};
 use crate::catalog::clock;
 use crate::catalog::connect::{Access, Database, close};
-use crate::catalog::errors::{Failure, in_words, is_away};
+use crate::catalog::errors::{Failure, describe, is_connection_error};
 use crate::catalog::inventory::consumers::slowest;
 use crate::catalog::inventory::creators::creators as creators_of;
-use crate::catalog::inventory::{objects, owners, privileges, upkeep};
+use crate::catalog::inventory::{maintenance_state, objects, owners, privileges};
 use crate::catalog::removal_queue::Stuck;
 use crate::catalog::restore::restored;
 use crate::catalog::server::{Misfit, server_tables};
@@ -29,7 +29,7 @@ use crate::rules::instant::UtcInstant;
 use crate::sweep::Settings;
 use crate::sweep::clocks::{outlook, read_clock};
 
-/// After so long, tables without a policy are told of by the server's sample alone.
+/// After so long, tables without a policy are reported from the server's sample alone.
 const READ_TABLES_FOR: Duration = Duration::from_secs(20);
 
 /// What is looked at.
@@ -69,7 +69,7 @@ async fn examine_in(connection: &mut Session, doctor: &Doctor<'_>) -> anyhow::Re
     );
     let tables = server_tables(connection).await?;
     match tables.fits() {
-        // All can be read, and is told: why nothing is dropped, among the rest.
+        // All can be read, and is reported: why nothing is dropped, among the rest.
         Ok(()) | Err(Misfit::MustFill(_)) => {}
         Err(misfit) => return Err(Unfit::Server(misfit).into()),
     }
@@ -82,8 +82,8 @@ async fn examine_in(connection: &mut Session, doctor: &Doctor<'_>) -> anyhow::Re
     let foreign = owners::foreign(connection, schema).await?;
     examination.findings.extend(creators::findings(&may_create, &foreign, schema));
     let checked = match installation::check_ours(connection, schema).await {
-        Err(error) if is_away(&error) => return Err(error),
-        Err(error) => Err(in_words(&error)),
+        Err(error) if is_connection_error(&error) => return Err(error),
+        Err(error) => Err(describe(&error)),
         Ok(()) => Ok(installation::version()),
     };
     let has_ours = checked.is_ok();
@@ -116,7 +116,7 @@ impl Examination<'_> {
                 true => self.memory(connection, catalog).await?,
                 false => None,
             };
-            self.upkeep(connection, catalog, trusted_head).await?;
+            self.maintenance_state(connection, catalog, trusted_head).await?;
             if has_ours {
                 self.restores(connection, catalog).await?;
                 self.tables(connection, catalog).await?;
@@ -144,11 +144,13 @@ impl Examination<'_> {
         let finding = Finding::new(
             Level::Warning,
             check,
-            format!("this could not be looked at: {}", in_words(&error)),
-            "nothing can be said of it",
+            format!("this could not be looked at: {}", describe(&error)),
+            "it was not checked",
             match failure {
-                Failure::NotPermitted => "give the role the right: see what is said of rights",
-                Failure::StatementCancelled => "see what is said of indexes, and try again later",
+                Failure::NotPermitted => "give the role the right: see the findings about rights",
+                Failure::StatementCancelled => {
+                    "see the findings about indexes, and try again later"
+                }
                 _ => "see what the database says",
             },
         );
@@ -190,7 +192,7 @@ impl Examination<'_> {
     }
 
     /// Clocks, retention, the floor, the queue and the snapshots of a catalog.
-    async fn upkeep(
+    async fn maintenance_state(
         &mut self,
         connection: &mut Session,
         catalog: &Catalog,
@@ -201,7 +203,7 @@ impl Examination<'_> {
         if let Some(behind) = self.looked("clocks", Some(catalog), behind)? {
             self.findings.push(clocks::of_snapshots(name, behind.as_ref()));
         }
-        let kept = upkeep::retention(connection, catalog_id).await;
+        let kept = maintenance_state::retention(connection, catalog_id).await;
         if let Some(Some(kept)) = self.looked("retention", Some(catalog), kept)? {
             let schema = &self.doctor.database.schema;
             self.findings.push(retention::of_seconds(name, schema, &kept));
@@ -214,7 +216,7 @@ impl Examination<'_> {
         }
         let undrained = removal_queue::undrained(connection, catalog_id, queue::COUNTED_TO).await;
         if let Some(undrained) = self.looked("removal_queue", Some(catalog), undrained)? {
-            let drained = upkeep::drained_of_late(connection, catalog_id).await;
+            let drained = maintenance_state::drained_of_late(connection, catalog_id).await;
             if let Some(drained) = self.looked("removal_queue", Some(catalog), drained)? {
                 let (stuck, by_path) = self.stuck(connection, catalog).await?;
                 let number = stuck.len() as i64;
@@ -222,7 +224,7 @@ impl Examination<'_> {
                 self.findings.extend(queue::of_stuck(name, &stuck, by_path));
             }
         }
-        let churn = upkeep::churn(connection, catalog_id, crate::sweep::AUTHOR).await;
+        let churn = maintenance_state::churn(connection, catalog_id, crate::sweep::AUTHOR).await;
         if let Some(churn) = self.looked("snapshots", Some(catalog), churn)? {
             self.findings.push(queue::of_snapshots(name, &churn));
         }
@@ -288,7 +290,7 @@ impl Examination<'_> {
         let mut found = Vec::new();
         for table in tables {
             let most_files = match self.began.elapsed() < READ_TABLES_FOR {
-                true => self.doctor.settings.reach.small_table,
+                true => self.doctor.settings.scan_limits.small_table,
                 false => 0,
             };
             let reading = Reading { most_files, sample: published, now: self.now };

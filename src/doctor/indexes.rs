@@ -1,4 +1,4 @@
-//! The indexes that our statements lean on, and how each is built where it is missing.
+//! The indexes that the statements of tailrace need, and how to build each that is missing.
 
 use super::{Finding, Level};
 use crate::catalog::inventory::Objects;

@@ -1,5 +1,5 @@
-//! A role of its own for tailrace, as statements that take nothing from anybody: what is said of a
-//! role that may more than tailrace needs and that somebody else may need as it is.
+//! Advice for a role that has more rights than tailrace needs and that somebody else may use too: statements
+//! that make a role for tailrace alone and revoke nothing from anybody.
 
 use super::{Finding, Level};
 use crate::catalog::inventory::privileges::Privileges;

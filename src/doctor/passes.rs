@@ -1,4 +1,4 @@
-//! Whether our own schema is the one that is needed, and passes come to their end.
+//! Whether the schema tailrace is the one that is needed, and whether full passes finish.
 
 use chrono::{DateTime, Utc};
 
@@ -52,8 +52,8 @@ pub fn findings(
         (waiting, _) => Finding::new(
             Level::Warning,
             CHECK,
-            format!("no full pass came to its end of late over {}", listed(waiting)),
-            "what has expired there stays, or the first pass is under way for long",
+            format!("no full pass has finished lately over {}", listed(waiting)),
+            "expired partitions there are kept, or the first pass is still running",
             "see whether a daemon runs (`tailrace health`) and what its log says (`pass_finished`)",
         ),
     };

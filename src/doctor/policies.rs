@@ -1,4 +1,4 @@
-//! Policies that do not do what somebody may think they do.
+//! Policies that do not do what an operator may expect of them.
 
 use chrono::{DateTime, Utc};
 
@@ -45,9 +45,10 @@ fn of_left(catalog: &str, left: &LeftPolicy) -> Finding {
         Level::Problem,
         CHECK,
         format!("{whose} table {old_table_id}, which is gone and had the policy {field} keep {keep}"),
-        "no policy follows a name, so it has none, and nothing of it is dropped",
-        "give it that policy, or one of its own; or forget that of the old table, if the new one needs \
-         none:",
+        "a policy belongs to a table and not to its name, so the present table has none, and nothing of it is \
+         dropped",
+        "give the present table that policy, or another one; or forget the policy of the old table, if the \
+         present one needs none:",
     )
     .of_catalog(catalog)
     .with(vec![set_again(catalog, left), forget(catalog, left)]);
@@ -106,7 +107,7 @@ fn of_table(facts: &TableFacts, now: DateTime<Utc>) -> Vec<Finding> {
             Level::Problem,
             format!("the policy's field {} dates none of the newest live files", policy.field),
             "nothing of the table will ever be dropped",
-            "see `tailrace plan` for what stays and why",
+            "`tailrace plan` shows what is kept and why",
         );
     }
     findings

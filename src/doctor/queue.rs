@@ -1,7 +1,8 @@
-//! How long the server's cleanup has to go, what it cannot do, and how busy the catalog's commits are.
+//! How long the server's cleanup will take, which objects it cannot delete, and how many commits the catalog
+//! has.
 
 use super::{Finding, Level, listed, roughly};
-use crate::catalog::inventory::upkeep::{Churn, Drained};
+use crate::catalog::inventory::maintenance_state::{Churn, Drained};
 use crate::catalog::removal_queue::{self, Namer, Stuck};
 use crate::rules::instant::UtcInstant;
 
@@ -57,7 +58,7 @@ pub fn of_queue(catalog: &str, undrained: i64, stuck: i64, drained: &Drained) ->
             Level::Warning,
             CHECK,
             what,
-            "that much longer the objects of what is dropped now stay and are paid for",
+            "the objects of what is dropped now are kept, and paid for, that much longer",
             "raise the pace of the server's cleanup for a while; sweep.removal_queue_ceiling keeps \
              passes from running ahead of it",
         ),
@@ -77,13 +78,14 @@ pub fn of_stuck(catalog: &str, stuck: &[Stuck], by_path: bool) -> Option<Finding
         }
         _ => format!("{number} queued objects were"),
     };
-    let told: Vec<String> = stuck.iter().map(|stuck| in_words(stuck, by_path)).collect();
+    let told: Vec<String> = stuck.iter().map(|stuck| describe(stuck, by_path)).collect();
     let finding = Finding::new(
         Level::Warning,
         CHECK,
         format!("{objects} tried and not drained: {}", listed(&told)),
-        "the server skips a path at each run that a row still names, so the object is never deleted; and \
-         drops of which objects were queued after it are told as queued for as long as it waits",
+        "the server skips a path at each run that a row still names, so the object is never \
+         deleted; and drops whose objects were queued after it are shown as queued as long as it \
+         waits",
         "see which row is right: several name one path, or it was queued although a file has it. tailrace \
          writes neither paths nor the queue, so whoever runs the server has to settle it; where no row \
          names it, the server's log says why the object is not deleted",
@@ -91,13 +93,13 @@ pub fn of_stuck(catalog: &str, stuck: &[Stuck], by_path: bool) -> Option<Finding
     Some(finding.of_catalog(catalog))
 }
 
-fn in_words(stuck: &Stuck, by_path: bool) -> String {
+fn describe(stuck: &Stuck, by_path: bool) -> String {
     let Stuck { path, attempts, .. } = stuck;
     let since = UtcInstant::from(stuck.scheduled_at);
     let by = match &stuck.named_by {
         Some(namer) => format!("named by {}", named_by(namer)),
         None if by_path => "named by no file or vector, an upload may name it".to_owned(),
-        None => "which row names it cannot be told before V17".to_owned(),
+        None => "which row names it is unknown before V17".to_owned(),
     };
     format!("{path} (queued {since}, attempts {attempts}, {by})")
 }
@@ -117,7 +119,7 @@ fn named_by(namer: &Namer) -> String {
 pub fn of_snapshots(catalog: &str, churn: &Churn) -> Finding {
     let per_hour = |snapshots: i64| snapshots as f64 / churn.seconds.max(1.0) * 3600.0;
     let what = format!(
-        "{:.0} snapshots in the last hour, {:.0} of them ours",
+        "{:.0} snapshots in the last hour, {:.0} of them by tailrace",
         per_hour(churn.snapshots),
         per_hour(churn.ours)
     );
@@ -126,8 +128,8 @@ pub fn of_snapshots(catalog: &str, churn: &Churn) -> Finding {
             Level::Note,
             SNAPSHOTS,
             what,
-            "each is one more to expire and to read past; more than half being ours, a backlog is \
-             worked off or the catalog is quiet",
+            "each is one more to expire and to read past; where tailrace made more than half of \
+             them, it works off a backlog or the catalog is quiet",
             "nothing for a backlog; else raise sweep.max_files_per_commit as far as the hold allows",
         ),
         false => Finding::ok(SNAPSHOTS, what),

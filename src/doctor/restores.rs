@@ -32,8 +32,8 @@ pub fn findings(catalog: &str, restored: Option<&Restored>, undone: i64) -> Vec<
             "their data was live again; passes drop what has expired anew, and nobody drops again \
              what was dropped by request",
             format!(
-                "`tailrace trace {catalog} --all` shows them; drop by request, with a fresh key, what \
-                 is to go again"
+                "`tailrace trace {catalog} --all` shows them; drop by request, with a fresh key, what is \
+                 to be dropped again"
             ),
         ));
     }

@@ -1,10 +1,10 @@
-//! When the objects of dropped files go: the catalog's retention, and what holds its floor.
+//! When the objects of dropped files are deleted: the catalog's retention, and what holds its expiry floor.
 
 use chrono::{DateTime, Utc};
 
 use super::{Finding, Level, at, roughly};
 use crate::catalog::inventory::consumers::Consumer;
-use crate::catalog::inventory::upkeep::Retention;
+use crate::catalog::inventory::maintenance_state::Retention;
 use crate::installation::rights::as_identifier;
 
 const CHECK: &str = "retention";
@@ -12,8 +12,8 @@ const FLOOR: &str = "floor";
 
 /// How long snapshots should stay: the one advice, which docs/drops.md has in the same words. The
 /// number is for whoever knows these two lengths.
-const ADVICE: &str = "for an append-only table it need only cover the longest read, and it is also how \
-                      long a drop can be repaired: the longer of the two";
+const ADVICE: &str = "the longer of two times: the longest read of a table, and the time within which you want to be \
+                      able to repair a drop";
 
 /// A retention up to this is no news.
 const LONG: i64 = 24 * 3600;
@@ -39,8 +39,8 @@ pub fn of_seconds(catalog: &str, schema: &str, retention: &Retention) -> Finding
             "so do the objects of all that is dropped: readers no longer see them, and nobody \
              deletes them",
             format!(
-                "if nobody needs the old snapshots, set a retention, through the server or so ({ADVICE}); \
-                 what only older snapshots show is then deleted for good:"
+                "if nobody needs the old snapshots, set a retention, through the server or by the statement below \
+                 ({ADVICE}); what only older snapshots show is then deleted for good:"
             ),
         )
         .with(vec![set]),
@@ -49,15 +49,15 @@ pub fn of_seconds(catalog: &str, schema: &str, retention: &Retention) -> Finding
             CHECK,
             format!("snapshots stay for {}", roughly(seconds)),
             format!(
-                "an object goes {} after its partition was dropped at the earliest",
+                "an object is deleted {} after its partition was dropped at the earliest",
                 roughly(seconds)
             ),
-            format!("if that is longer than it has to be, set less through the server: {ADVICE}"),
+            format!("if that is longer than necessary, set a shorter one through the server: {ADVICE}"),
         ),
         Some(seconds) => Finding::ok(
             CHECK,
             format!(
-                "snapshots stay for {}: that long after its drop an object goes at the earliest",
+                "snapshots stay for {}: an object is deleted that long after its drop at the earliest",
                 roughly(seconds)
             ),
         ),
@@ -92,7 +92,7 @@ pub fn of_floor(
                 consumer.committed_snapshot,
                 at(consumer.updated_at)
             ),
-            "no object of a dropped partition goes while the floor is below the drop",
+            "no object of a dropped partition is deleted while the expiry floor is below the drop",
             "let it read on; if it is gone for good, delete its offset through the server",
         ),
         (None, Some(oldest)) if floor < head && (now - oldest).num_seconds() > seconds + LAG => {
@@ -101,7 +101,7 @@ pub fn of_floor(
                 FLOOR,
                 format!("{behind}, its oldest snapshot is of {}", at(oldest)),
                 "nothing holds it, so the server's expiry does not run or does not keep up, and no \
-                 object of a dropped partition goes",
+                 object of a dropped partition is deleted",
                 "look at the server's expiry loop",
             )
         }

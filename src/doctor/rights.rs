@@ -21,7 +21,7 @@ pub fn findings(held: &Privileges, schema: &str) -> Vec<Finding> {
     if !held.attributes.is_empty() {
         too_much.push(TooMuch {
             what: format!("the role {role} is {}", held.attributes.join(", ")),
-            why: "it may far more than tailrace needs, so a mistake or a lost password costs more",
+            why: "it has far more rights than tailrace needs, so a mistake or a lost password costs more",
         });
     }
     // To a superuser nothing is refused, and nothing can be revoked.
@@ -33,13 +33,13 @@ pub fn findings(held: &Privileges, schema: &str) -> Vec<Finding> {
         if !owned.is_empty() {
             too_much.push(TooMuch {
                 what: format!("the role {role} owns {}", listed(&owned)),
-                why: "an owner may alter and drop what is hoglake's",
+                why: "an owner may alter and drop hoglake's tables",
             });
         }
         let (names, statements) = beyond(held, schema);
         let more = TooMuch {
-            what: format!("the role {role} may more than it needs: {}", listed(&names)),
-            why: "what it does not need it can only misuse",
+            what: format!("the role {role} has more rights than it needs: {}", listed(&names)),
+            why: "a right that is not needed can only be misused",
         };
         if !names.is_empty() && own_role::is_somebody_elses(held, schema) {
             too_much.push(more);
@@ -69,7 +69,7 @@ fn filtered(held: &Privileges) -> Option<Finding> {
     (!names.is_empty()).then(|| {
         let what =
             format!("row-level security hides rows of {} from {}", listed(&names), held.role);
-        let why = "what is hidden would never be dropped, and nobody would be told: so each statement \
+        let why = "what is hidden would never be dropped, and nobody would notice: so each statement \
                    that asks these tables fails";
         let to_do = "as a superuser, or else disable it on the tables:";
         let role = as_identifier(&held.role);
@@ -92,7 +92,7 @@ fn missing(held: &Privileges, schema: &str, purpose: Purpose) -> Option<Finding>
         Purpose::Evidence => (
             Level::Problem,
             "without them partitions are dropped by their values alone, and those whose value is \
-             doubtful are kept",
+             ambiguous are kept",
         ),
         _ => (Level::Note, "nothing else needs them"),
     };
@@ -100,7 +100,7 @@ fn missing(held: &Privileges, schema: &str, purpose: Purpose) -> Option<Finding>
         "the role {} lacks {} of the rights for {}",
         held.role,
         grants.len(),
-        purpose.in_words()
+        purpose.describe()
     );
     Some(Finding::new(level, CHECK, what, why, "as the owner of the objects:").with(grants))
 }

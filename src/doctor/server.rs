@@ -1,4 +1,5 @@
-//! Which server this is, told by what its migrations left (contract, "Older and other servers").
+//! Which server this is, as far as the columns and indexes of its tables show it (contract, "Older and other
+//! servers").
 
 use super::{Finding, Level, listed};
 use crate::catalog::inventory::Objects;
@@ -83,8 +84,8 @@ const MARKS: &[(u32, &[Mark])] = &[
 /// What an older server lacks that we would use, by the migration that brings it.
 const FOR_US: &[(u32, &str)] = &[
     (11, "a table cannot bring its policy by the property partition_retention"),
-    (15, "nothing keeps compaction from rewriting partitions that are about to go"),
-    (17, "which row names a queued path that cleanup skips cannot be told"),
+    (15, "nothing keeps compaction from rewriting partitions that are about to be dropped"),
+    (17, "which row names a queued path that cleanup skips is unknown"),
     (19, "the feed of changes looks for ended files without an index"),
     (
         21,
@@ -144,7 +145,7 @@ pub fn findings(objects: &Objects, tables: &ServerTables) -> Vec<Finding> {
             CHECK,
             what,
             lacking.join("; "),
-            "nothing has to be done, for all of it is coped with; an upgrade of the server brings it",
+            "nothing has to be done: tailrace works without it; an upgrade of the server brings it",
         ),
     }];
     // What is missing below the version is damage: indexes, mostly, that somebody dropped.
@@ -161,7 +162,7 @@ pub fn findings(objects: &Objects, tables: &ServerTables) -> Vec<Finding> {
             CHECK,
             format!("of the older migrations {} something is missing", missing.join(", ")),
             "the server and tailrace expect what all migrations up to the newest brought",
-            "find out who removed it; what is missing of indexes that tailrace uses is told apart",
+            "find out who removed it; missing indexes that tailrace uses are reported separately",
         ));
     }
     findings.extend(unknown(tables));
@@ -192,7 +193,7 @@ fn unknown(tables: &ServerTables) -> Option<Finding> {
     if !of_claims.is_empty() {
         let what = format!("each row of the server's claims must fill {}", listed(&of_claims));
         let why = "tailrace would not fill it and claims nothing: nothing keeps compaction from rewriting \
-                   partitions that are about to go";
+         partitions that are about to be dropped";
         return Some(finding(Level::Problem, what, why));
     }
     Some(finding(

@@ -1,11 +1,11 @@
-//! Partition specs of governed tables that somebody trusted, and those that are not proven by row
-//! order yet; and whether specs can vanish before they are copied.
+//! Partition specs of governed tables: those that somebody trusted, those that are not proven by row order
+//! yet, and whether the server can delete a spec before it is copied.
 
 use std::time::Duration;
 
 use super::table_facts::TableFacts;
 use super::{Finding, Level, roughly};
-use crate::catalog::inventory::upkeep::Retention;
+use crate::catalog::inventory::maintenance_state::Retention;
 use crate::catalog::trust::{KnownSpec, Trust};
 
 const CHECK: &str = "specs";

@@ -1,4 +1,4 @@
-//! What is read of each table that asks for retention.
+//! What doctor reads of each table that has a policy or a property.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::catalog::trust::{KnownSpec, known_specs};
 use crate::policy::Mode;
 use crate::policy::governed::Governed;
 use crate::rules::instant::UtcInstant;
-use crate::specs::in_words;
+use crate::specs::describe_fields;
 use crate::sweep::Settings;
 use crate::sweep::plan::dates_nothing;
 use crate::sweep::waiting::{Remembered, store};
@@ -20,7 +20,7 @@ use crate::sweep::waiting::{Remembered, store};
 /// More consumers of a table than this are not listed.
 const CONSUMERS: i64 = 100;
 
-/// A table that asks for retention, and what is told of it.
+/// A table that asks for retention, and what is reported of it.
 #[derive(Debug, Clone)]
 pub struct TableFacts {
     /// The table and its policy.
@@ -36,7 +36,7 @@ pub struct TableFacts {
     /// What has expired by the policy and waits, as passes have noted it; nothing where no policy is
     /// enforced.
     pub waiting: Remembered,
-    /// Who has an offset for this incarnation; `None` where that may not be read.
+    /// Who has an offset for the table with this UUID; `None` where that may not be read.
     pub consumers: Option<Vec<String>>,
 }
 
@@ -71,14 +71,14 @@ pub async fn read(
         let (_, judge) = policy.judge(connection, &identity, now).await?;
         let known = known_specs(connection, &identity, settings.stale_writer_window).await?;
         let named = |spec: KnownSpec| {
-            let fields = in_words(&spec, shape).join(", ");
+            let fields = describe_fields(&spec, shape).join(", ");
             (spec, fields)
         };
         facts.specs = known.into_iter().map(named).collect();
         let live_spec = shape.live_spec.as_ref();
         facts.covers_new_files = live_spec
             .and_then(|(spec_id, _)| judge.spec(*spec_id))
-            .is_some_and(|spec| spec.lead_position().is_some());
+            .is_some_and(|spec| spec.lookup_key().is_some());
         facts.dates_nothing = dates_nothing(connection, &identity, &judge).await?;
         facts.full_pass_at = sqlx::query_scalar!(
             r#"select full_pass_at from tailrace.table_state
@@ -98,7 +98,7 @@ pub async fn read(
             facts.waiting = remembered;
         }
     }
-    // Reading offsets is a right of its own, which the family of rights tells of.
+    // Reading offsets is a right of its own, which the family of rights reports.
     let (catalog_id, table_uuid) = (identity.catalog_id, identity.table_uuid);
     facts.consumers = match consumers::of_table(connection, catalog_id, table_uuid, CONSUMERS).await
     {

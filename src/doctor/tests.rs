@@ -5,7 +5,7 @@ use super::clocks::{of_host, of_snapshots};
 use super::queue::{of_queue, of_snapshots as of_churn};
 use super::{Level, indexes, listed, roughly};
 use crate::catalog::clock::Behind;
-use crate::catalog::inventory::upkeep::{Churn, Drained};
+use crate::catalog::inventory::maintenance_state::{Churn, Drained};
 use crate::rules::clock_guard::Reading;
 use crate::rules::instant::UtcInstant;
 use tailrace_kit::lake::SCHEMA;
@@ -150,10 +150,16 @@ fn what_is_stuck_takes_no_time() {
 #[test]
 fn whose_snapshots() {
     for (snapshots, ours, seconds, level, what) in [
-        (0, 0, 3_600.0, Level::Ok, "0 snapshots in the last hour, 0 of them ours"),
-        (4, 2, 3_600.0, Level::Ok, "4 snapshots in the last hour, 2 of them ours"),
-        (4, 3, 3_600.0, Level::Note, "4 snapshots in the last hour, 3 of them ours"),
-        (5_000, 50, 1_800.0, Level::Ok, "10000 snapshots in the last hour, 100 of them ours"),
+        (0, 0, 3_600.0, Level::Ok, "0 snapshots in the last hour, 0 of them by tailrace"),
+        (4, 2, 3_600.0, Level::Ok, "4 snapshots in the last hour, 2 of them by tailrace"),
+        (4, 3, 3_600.0, Level::Note, "4 snapshots in the last hour, 3 of them by tailrace"),
+        (
+            5_000,
+            50,
+            1_800.0,
+            Level::Ok,
+            "10000 snapshots in the last hour, 100 of them by tailrace",
+        ),
     ] {
         let found = of_churn("lake", &Churn { snapshots, ours, seconds });
         assert_eq!((found.level, found.what.as_str()), (level, what));

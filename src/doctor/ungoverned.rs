@@ -1,4 +1,4 @@
-//! Tables that are partitioned by time and have no policy, and what one would free.
+//! Tables that are partitioned by time and have no policy, and what a policy would free.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use super::{Finding, Level, at, shell_word};
 use crate::catalog::compaction_sample::{Generation, tuples};
 use crate::catalog::session::Session;
 use crate::catalog::specs::{spec_book, table_shape};
+use crate::catalog::table_files::at_most;
 use crate::catalog::tables::{LiveTable, TableIdentity};
-use crate::catalog::walk::at_most;
 use crate::doctor::debt;
 use crate::rules::expiry::{Judge, Retention, SpecBook, Verdict};
 use crate::rules::instant::UtcInstant;

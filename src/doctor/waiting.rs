@@ -1,4 +1,4 @@
-//! Partitions that have expired and wait, as passes have noted it.
+//! Partitions that have expired and wait, as passes have noted them.
 
 use super::table_facts::TableFacts;
 use super::{Finding, Level, NAMES_SHOWN};
@@ -40,7 +40,7 @@ fn of_table(table: &TableFacts, now: UtcInstant) -> Vec<Finding> {
             at_once(|reason| reason == WaitReason::Poisoned),
             "cannot be dropped",
             "the database refuses to end their files, and ends others of the table; each is tried \
-             again by itself, after pauses of up to a day, and stays until it goes through",
+             again by itself, after pauses of up to 6 hours, and stays until it goes through",
             "look at what the database says: at the trigger or the constraint, or at the row; once \
              that is mended the next look drops them, or `tailrace drop` does at once",
         ),
@@ -63,7 +63,7 @@ fn of_table(table: &TableFacts, now: UtcInstant) -> Vec<Finding> {
             for_long(|reason| matches!(reason, WaitReason::Evidence(_))),
             "expired by value and kept for evidence for a day or longer",
             "their column statistics name newer rows, or their values may be of an earlier spec",
-            "see `tailrace plan` for what each waits for; `tailrace spec trust` vouches for values",
+            "see `tailrace plan` for what each waits for; `tailrace spec trust` declares the values of a spec as trusted",
         ),
     ];
     families
@@ -85,7 +85,7 @@ fn of_table(table: &TableFacts, now: UtcInstant) -> Vec<Finding> {
 
 /// The first of them with all that is known, and how many more there are.
 fn told(waiting: &[&Waiting], more: usize) -> String {
-    let mut shown: Vec<_> = waiting.iter().take(NAMES_SHOWN).map(|one| one.in_words()).collect();
+    let mut shown: Vec<_> = waiting.iter().take(NAMES_SHOWN).map(|one| one.describe()).collect();
     if shown.is_empty() {
         shown.push("which ones is not remembered".to_owned());
     } else if let more @ 1.. = (waiting.len() - shown.len()).saturating_add(more) {

@@ -1,6 +1,6 @@
-//! The drop-commit itself: planned outside the commit lock, proved inside it, and whole or absent whatever
-//! ends it. A pass, an explicit drop and a truncate are each one [`DropWrite`], committed by [`commit_once`] in
-//! somebody's name; where they differ, [`Authority`] says.
+//! The commit of a drop. It is planned without the commit lock, and checked again under the lock.
+//! It is committed whole or not at all. A pass, an explicit drop and a truncate each make a
+//! [`DropWrite`], which [`commit_once`] commits; [`Authority`] lists where they differ.
 
 use super::guard::{Authority, Refusal};
 use super::hold::{HeldLock, Times, millis};
@@ -14,7 +14,7 @@ use crate::catalog::receipts::{self, CameOfIt};
 use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
 
-/// What came of one try.
+/// The result of one try.
 #[derive(Debug)]
 pub enum Tried {
     /// It was carried out, and committed where anything was written.
@@ -40,16 +40,17 @@ pub struct Done {
 enum Worked {
     Done(Done),
     Refused(Refusal),
-    /// A lock of a row or of a table was not had in time.
+    /// A lock of a row or of a table could not be acquired in time.
     LockTimeout(sqlx::Error),
 }
 
-/// Takes the commit lock, asks the guards, writes, and commits; or rolls back. Where `look_for_busy`,
-/// tuples of which somebody has locked a row are left out.
+/// Takes the commit lock, checks the guards, writes, and commits; or rolls back. With
+/// `look_for_busy`, tuples of which somebody else has locked a row are left out.
 ///
-/// If we die anywhere before COMMIT, the server rolls back: by the broken connection, or by
-/// `idle_in_transaction_session_timeout` where the client is only stopped. If we die at COMMIT,
-/// the row of our history, written in the same transaction, tells which.
+/// If tailrace dies before COMMIT, the server rolls back: because the connection is broken, or by
+/// `idle_in_transaction_session_timeout` where the client is only stopped. If tailrace dies at
+/// COMMIT, the drop's row in the history, written in the same transaction, shows whether the drop
+/// was committed.
 pub async fn commit_once(
     session: &mut Session,
     table: &TableIdentity,
@@ -60,8 +61,8 @@ pub async fn commit_once(
     times: &mut Times,
 ) -> Result<Tried, DropError> {
     let (catalog_id, drop_id) = (drop.catalog_id, drop.drop_id);
-    let Some(mut held) = HeldLock::take(session, catalog_id, limits, times).await? else {
-        return Ok(Tried::Refused(Refusal::LockNotHad));
+    let Some(mut held) = HeldLock::acquire(session, catalog_id, limits, times).await? else {
+        return Ok(Tried::Refused(Refusal::LockNotAcquired));
     };
     let worked = under_lock(held.session(), table, drop, authority, limits, look_for_busy).await;
     match worked {
@@ -96,23 +97,25 @@ pub async fn commit_once(
     }
 }
 
-/// All that happens between grant and COMMIT: the guards in one round trip, then the write in
-/// another, then the receipt; after a first meeting with locked rows, one before the write that finds out
-/// whose.
+/// Everything between the grant of the lock and COMMIT: the guards in one round trip, the write in
+/// another, then the receipt. After a try that met locked rows, one more round trip before the write
+/// finds the tuples of these rows.
 ///
-/// Between planning and the grant anybody may have committed. An append adds files with ids from the
-/// counter on that was read before planning: they are looked for again here, and those that nobody has
-/// examined are, by their own keys, in the write itself ([`super::LateRule`]); so are vectors, whose ids
-/// come from the same counter. A compaction or a truncate ends planned files: only what is live is
-/// ended; its outputs have new ids. DDL, a policy's change and a replaced table are seen by the guards.
+/// Other writers may have committed between planning and the grant. An append adds files whose ids are
+/// at or above the counter that was read before planning. These files are looked for again here. Those
+/// that nobody has examined are examined in the write itself, by their own keys ([`super::LateRule`]).
+/// Vectors are looked for in the same way, as their ids come from the same counter. A compaction or a
+/// truncate ends planned files; only live files are ended here. The outputs of a compaction have new
+/// ids. The guards detect DDL, a change of the policy, and a replaced table.
 ///
-/// After the grant nobody who writes file rows commits, for all of them hold the commit lock. The
-/// guard statement and the write are READ COMMITTED statements that begin after the grant, so
-/// they see everything that was committed before it.
+/// After the grant no other writer of file rows commits, because every such writer takes the commit
+/// lock. The guard statement and the write are READ COMMITTED statements that begin after the
+/// grant, so they see everything that was committed before it.
 ///
-/// Two requests with one key meet at the commit lock: the second finds the first one's receipt here,
-/// before any other guard, and is answered from it. The receipt and the drop are one transaction, so a
-/// client that was cut off at any moment learns by a retry what became of its request.
+/// Of two requests with one key, the second to get the commit lock finds the receipt of the first
+/// here, before any other guard, and is answered from it. The receipt and the drop are one
+/// transaction, so a client that was cut off at any moment learns by a retry what became of its
+/// request.
 async fn under_lock(
     session: &mut Session,
     table: &TableIdentity,
@@ -193,7 +196,7 @@ pub fn question<'a>(
     }
 }
 
-/// An answer that came, or that a lock was not had in time.
+/// An answer that came, or that a lock could not be acquired in time.
 fn in_time<T>(answer: sqlx::Result<T>) -> Result<Result<T, Worked>, DropError> {
     match answer {
         Ok(answer) => Ok(Ok(answer)),
@@ -211,7 +214,7 @@ fn refused(error: sqlx::Error) -> DropError {
     }
 }
 
-/// Which lock was not had, asked without the commit lock.
+/// Which lock could not be acquired, asked without the commit lock.
 pub async fn whose_lock(session: &mut Session, error: &sqlx::Error) -> Refusal {
     if is_wait_for_table(error) {
         let table = locked_table(session).await.ok().flatten();

@@ -1,5 +1,5 @@
-//! The guards of a drop: in whose name it is made, and what that one asks for under the commit lock.
-//! Pure.
+//! The guards of a drop: the authority under which a drop is made (a policy's or an operator's),
+//! and the conditions that are checked for it under the commit lock. Pure.
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -42,36 +42,36 @@ impl PolicyGuard {
     }
 }
 
-/// What somebody asks for who names what is dropped: all of it goes, or nothing.
+/// The conditions of an operator's drop, which ends all files that it names, or none.
 #[derive(Debug, Clone, Copy)]
 pub struct OperatorGuard<'a> {
-    /// The incarnation of the table that is meant.
+    /// The UUID that the table must have.
     pub expected_table_uuid: Option<Uuid>,
-    /// What the caller has seen: no file may have come to the named partitions since.
+    /// The snapshot that the caller has read. No file may have come to the named partitions since.
     pub read_snapshot: Option<i64>,
     /// More files than this are not ended in one commit.
     pub max_files: i64,
-    /// What is remembered of the request, where it has a key.
+    /// The receipt of the request, where it has a key.
     pub receipt: Option<NewReceipt<'a>>,
 }
 
-/// In whose name a drop is made: a pass's, or an operator's, who drops partitions or truncates. Everything
-/// that is not here is the same for all of them:
+/// The authority under which a drop is made: a policy's, in a pass, or an operator's, in an explicit drop or
+/// a truncate. Everything that is not in this table is the same for all three:
 ///
 /// | | pass | explicit drop | truncate |
 /// |---|---|---|---|
 /// | before any other guard | nothing | the key's receipt | the key's receipt, if it has a key |
-/// | guard of its own | the policy, whose rows stay locked | incarnation, `read_snapshot` | as an explicit drop |
-/// | a row that somebody has locked | its tuple is left out, the others go | refuses all | refuses all |
-/// | files that came after planning | what the late rule lets go; none in a piece | all | all |
+/// | guard of its own | the policy, whose rows stay locked | UUID, `read_snapshot` | as an explicit drop |
+/// | a row that somebody has locked | its tuple is left out, the others are dropped | refuses all | refuses all |
+/// | files that came after planning | those that the late rule allows; none in a piece | all | all |
 /// | size after the write | any | `drop.max_files` | `drop.max_files` |
 /// | which files | those of its tuples | those of its tuples | all of the table |
 /// | fence | as the policy says | as the request says | always |
 /// | last statement before COMMIT | the write | the receipt | the receipt, if it has a key |
 #[derive(Debug, Clone, Copy)]
 pub enum Authority<'a> {
-    /// A policy's, which must be in force as it was planned; without one nothing is asked. What it cannot
-    /// have now stays for the next pass.
+    /// A policy's. The policy must be in force as it was planned; without one nothing is checked. What cannot
+    /// be dropped now is left to the next pass.
     Policy(Option<&'a PolicyGuard>),
     /// An operator's.
     Operator(&'a OperatorGuard<'a>),
@@ -80,8 +80,8 @@ pub enum Authority<'a> {
 /// Why a drop gave up. Nothing was written, and none of these is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The commit lock was not had within `lock_timeout`.
-    LockNotHad,
+    /// The commit lock could not be acquired within `lock_timeout`.
+    LockNotAcquired,
     /// Under the commit lock this table of the catalog, or of ours, was locked by somebody else for longer
     /// than `row_lock_timeout`.
     TableLocked(String),
@@ -97,9 +97,9 @@ pub enum Refusal {
     Restored,
     /// The table was dropped or replaced, or its catalog is gone.
     Gone,
-    /// The table is another incarnation than the request expects.
+    /// The table has another UUID than the request expects.
     Recreated,
-    /// The table is called otherwise now.
+    /// The table was renamed.
     Renamed,
     /// The table is not made of parquet files, and is left alone.
     NotParquet,
@@ -124,8 +124,8 @@ pub enum Refusal {
 }
 
 impl Authority<'_> {
-    /// Whether a drop of this table may be made by what was read under the commit lock; `None` there where
-    /// the catalog is gone. The receipt comes first: who asks a second time gets the first answer, whatever
+    /// Why a drop of this table is refused, if it is, by the state that was read under the commit lock
+    /// (`None` where the catalog is gone). The receipt comes first: a retry gets the first answer, whatever
     /// happened to the table since.
     pub fn refuses(&self, table: &TableIdentity, state: Option<&UnderLock>) -> Option<Refusal> {
         let Some(state) = state else { return Some(Refusal::Gone) };
@@ -177,7 +177,7 @@ impl Authority<'_> {
     }
 }
 
-/// What happened to the table and its partitions since the caller of a request has seen them.
+/// What happened to the table and its partitions since the request's `read_snapshot`.
 fn changed_since(read_snapshot: i64, state: &UnderLock) -> Option<Refusal> {
     let UnderLock { head, floor, ddl_since, files_since, .. } = *state;
     if read_snapshot > head {

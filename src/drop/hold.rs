@@ -1,7 +1,8 @@
-//! Holding the commit lock: one transaction, from asking for the lock to COMMIT or rollback.
+//! Holds the commit lock: one transaction, from the request for the lock to COMMIT or rollback.
 //!
-//! What bounds a hold is set in the server before the lock is asked for, or in the statement that is
-//! granted it, so that a client that is stopped or unplugged while it holds the lock loses it within seconds.
+//! The limits of a hold are set in the server before the lock is requested, or in the statement
+//! that acquires it. So a client that is stopped or disconnected while it holds the lock loses it
+//! within seconds.
 
 use std::time::{Duration, Instant};
 
@@ -28,9 +29,9 @@ pub struct HeldLock<'a> {
 }
 
 impl<'a> HeldLock<'a> {
-    /// Begins a transaction and takes the lock; `None` if it was not had within
+    /// Begins a transaction and acquires the lock; `None` if that took longer than
     /// `limits.lock_timeout`. The session must not be in a transaction.
-    pub async fn take(
+    pub async fn acquire(
         session: &'a mut Session,
         catalog_id: i64,
         limits: &Limits,
@@ -83,7 +84,7 @@ impl<'a> HeldLock<'a> {
         self.granted.elapsed()
     }
 
-    /// Commits, and lets go of the lock. After an error the outcome is unknown.
+    /// Commits, and releases the lock. After an error the outcome is unknown.
     pub async fn commit(mut self, times: &mut Times) -> sqlx::Result<()> {
         // Replicas that confirm it included; what became of it is looked up afterwards.
         self.transaction.statements_take_default();
@@ -92,7 +93,7 @@ impl<'a> HeldLock<'a> {
         committed
     }
 
-    /// Rolls back, and lets go of the lock.
+    /// Rolls back, and releases the lock.
     pub async fn release(self, times: &mut Times) {
         roll_back(self.transaction).await;
         times.hold += self.granted.elapsed();

@@ -1,20 +1,26 @@
-//! The shared drop-commit: ends every live file of the given tuples, and its deletion vector,
-//! in one snapshot. The daemon's pass and the explicit drop both end here.
+//! The drop that passes and explicit drops share: it ends every live file of the given tuples, and
+//! the deletion vector of each, in one snapshot.
 //!
-//! [`request`] says what a pass asks and what may come back, [`plan`] and [`prewarm`] are what happens
-//! before the commit lock is taken, [`guard`] is what must hold under it, [`hold`] holds it, [`commit`]
-//! does it; [`tuples`] goes on past what is locked.
+//! | module | what it does |
+//! |---|---|
+//! | [`request`] | what a pass asks for, and the possible results |
+//! | [`plan`], [`prewarm`] | the work before the commit lock is taken |
+//! | [`guard`] | the conditions that are checked under the commit lock |
+//! | [`hold`] | holds the commit lock |
+//! | [`commit`] | makes one commit |
+//! | [`tuples`] | leaves out tuples with locked rows, and commits the others |
 //!
-//! # What a tuple passes through
-//! From the look-up of a pass to the UPDATE there are seven types:
-//! 1. `Candidate`: a text whose range has expired;
-//! 2. [`LiveFile`](crate::catalog::live_file::LiveFile): a file that was found by it;
-//! 3. [`ExpiredTuple`](crate::sweep::expired::ExpiredTuple): its tuple, with all files of it;
-//! 4. [`Round`](crate::sweep::round::Round): the tuples at hand;
-//! 5. [`Batch`](crate::rules::batches::Batch): which of them go in one commit, by index;
-//! 6. [`DropRequest`]: that commit, as it is asked for;
-//! 7. [`DropWrite`](crate::catalog::drop_write::DropWrite): what planning finds, and what is written. An explicit
-//!    drop and a truncate begin here.
+//! # The types of a tuple, from the look-up of a pass to the UPDATE
+//! 1. `Candidate`: a partition value whose range has expired;
+//! 2. [`LiveFile`](crate::catalog::live_file::LiveFile): a file that was found by the value;
+//! 3. [`ExpiredTuple`](crate::sweep::expired::ExpiredTuple): the file's tuple, with all files of
+//!    it;
+//! 4. [`ExpiredBatch`](crate::sweep::expired_batch::ExpiredBatch): the tuples that were found so
+//!    far;
+//! 5. [`Batch`](crate::rules::batches::Batch): the tuples of one commit, by their indexes;
+//! 6. [`DropRequest`]: the request for that commit;
+//! 7. [`DropWrite`](crate::catalog::drop_write::DropWrite): what planning finds, and what is
+//!    written. An explicit drop and a truncate begin here.
 
 pub mod commit;
 pub mod guard;

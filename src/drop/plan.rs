@@ -1,9 +1,9 @@
-//! What a drop finds before it takes the commit lock.
+//! Plans a drop before the commit lock is taken: finds the files and vectors that the drop ends.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::prewarm::warm;
+use super::prewarm::prewarm;
 use super::request::{DropRequest, Late, LateRule};
 use crate::catalog::busy::prepare_busy;
 use crate::catalog::commit_guards::prepare_look;
@@ -15,15 +15,15 @@ use crate::catalog::restore::outset;
 use crate::catalog::session::Session;
 use crate::catalog::vectors::live_vectors;
 
-/// Puts the files that were found after the outset was read into a drop, with their vectors, and has the
-/// pages that the write will touch in the server's memory, as [`warm`] says. `with_vector` are the files
-/// that may have a vector; one that is registered from here on has an id at or above the counter.
+/// Adds the files that were found after the outset was read to a drop, with their vectors, and prewarms the
+/// pages that the write will touch ([`prewarm`]). `with_vector` are the files that may have a vector. A
+/// vector that is registered later has an id at or above the counter.
 pub async fn complete(
     session: &mut Session,
     drop: &mut DropWrite<'_>,
     mut files: Vec<(i64, i32)>,
     with_vector: &[(i64, i32)],
-    is_warmed: bool,
+    is_prewarmed: bool,
 ) -> sqlx::Result<()> {
     let counter = drop.outset.counter;
     files.retain(|(id, _)| *id < counter);
@@ -34,19 +34,19 @@ pub async fn complete(
     let mut vectors = live_vectors(session, drop.catalog_id, &with_vector).await?;
     vectors.retain(|vector| vector.delete_file_id < counter);
     (drop.files, drop.vectors) = (files, vectors);
-    if is_warmed {
-        warm(session, drop.catalog_id, &drop.files, &drop.vectors).await?;
+    if is_prewarmed {
+        prewarm(session, drop.catalog_id, &drop.files, &drop.vectors).await?;
     }
     Ok(())
 }
 
-/// Finds what a request is about, without any lock, and has every statement parsed that is sent
-/// under it; `None` if the catalog is gone.
+/// Finds the files of a request without the commit lock, and has the server parse every statement
+/// that is sent under the lock. `None` if the catalog is gone.
 pub async fn of_request<'a>(
     session: &mut Session,
     request: &DropRequest<'a>,
     busy_first: bool,
-    is_warmed: bool,
+    is_prewarmed: bool,
 ) -> sqlx::Result<Option<DropWrite<'a>>> {
     let table = request.table;
     prepare_look(session).await?;
@@ -59,17 +59,18 @@ pub async fn of_request<'a>(
     let mut files = request.found.to_vec();
     if !request.is_piece {
         let (catalog_id, table_id) = (table.catalog_id, table.table_id);
-        let (tuples, lead, from) = (request.tuples, request.lead, request.found_below);
+        let (tuples, lookup_keys, from) =
+            (request.tuples, request.lookup_keys, request.found_below);
         let mut newer =
-            files_of(session, catalog_id, table_id, tuples, lead, from, i64::MAX).await?;
+            files_of(session, catalog_id, table_id, tuples, lookup_keys, from, i64::MAX).await?;
         newer.retain(|(id, _)| *id < outset.counter);
         files.extend(examined(session, request, newer).await?);
     }
-    let doubtful = (0_i32..).zip(request.late.map_or(&[][..], |late| late.doubtful));
+    let ambiguous = (0_i32..).zip(request.late.map_or(&[][..], |late| late.ambiguous));
     let mut drop = DropWrite {
         tuples: Cow::Borrowed(request.tuples),
         is_piece: request.is_piece,
-        without_late: doubtful.filter(|(_, doubt)| **doubt).map(|(number, _)| number).collect(),
+        without_late: ambiguous.filter(|(_, doubt)| **doubt).map(|(number, _)| number).collect(),
         late_bound: request.late.and_then(|late| late.rule.bound()),
         examined_below: request.found_below,
         fence: request.fence,
@@ -79,24 +80,25 @@ pub async fn of_request<'a>(
         ..DropWrite::of_nothing((table.catalog_id, table.table_id, table.table_uuid), outset)
     };
     let all = files.clone();
-    complete(session, &mut drop, files, &all, is_warmed).await?;
+    complete(session, &mut drop, files, &all, is_prewarmed).await?;
     Ok(Some(drop))
 }
 
-/// Those of the files beside `request.found` that its rule lets go, by their own keys.
+/// Those of the files that are not in `request.found` which the late rule allows to end, by their
+/// own keys.
 async fn examined(
     session: &mut Session,
     request: &DropRequest<'_>,
     mut newer: Vec<(i64, i32)>,
 ) -> sqlx::Result<Vec<(i64, i32)>> {
-    let Some(Late { rule: LateRule { field_id, rule }, doubtful }) = request.late else {
+    let Some(Late { rule: LateRule { field_id, rule }, ambiguous }) = request.late else {
         return Ok(newer);
     };
-    let is_doubtful = |number: i32| {
-        usize::try_from(number).ok().and_then(|at| doubtful.get(at)).is_none_or(|doubt| *doubt)
+    let is_ambiguous = |number: i32| {
+        usize::try_from(number).ok().and_then(|at| ambiguous.get(at)).is_none_or(|doubt| *doubt)
     };
     let found: HashSet<i64> = request.found.iter().map(|(id, _)| *id).collect();
-    newer.retain(|(id, number)| !found.contains(id) && !is_doubtful(*number));
+    newer.retain(|(id, number)| !found.contains(id) && !is_ambiguous(*number));
     let Some(field_id) = field_id else { return Ok(newer) };
     let ids: Vec<i64> = newer.iter().map(|(id, _)| *id).collect();
     let mut stay = HashSet::new();

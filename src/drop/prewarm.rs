@@ -1,8 +1,8 @@
-//! Warming: the pages that a commit will write to are read before it takes the commit lock.
+//! Prewarming: reads the pages that a commit will write to, before the commit lock is taken.
 //!
-//! On a server that has them at hand this costs one look at a few files of the batch; where that
-//! look finds pages that had to be read, all of the batch's are, in bounded statements. No
-//! transaction stays open between them.
+//! First the pages of a sample of the batch are read. Where too many of these were not in the
+//! server's memory, the pages of the whole batch are read, in bounded statements. The pages of a
+//! small batch are read without a sample. No transaction stays open between the statements.
 
 use std::time::{Duration, Instant};
 
@@ -22,13 +22,13 @@ const PIECE: usize = 500;
 /// A batch is cold if of so many rows of the sample one page had to be read.
 const ROWS_PER_COLD_PAGE: i64 = 16;
 
-/// The longest that a batch is warmed. On a disk that slow what is left is read under the lock, and
+/// The longest that a batch is prewarmed. On a disk that slow what is left is read under the lock, and
 /// where that takes too long, the next try finds more of it.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// What warming a batch did.
+/// What prewarming a batch did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Warmed {
+pub struct Prewarmed {
     /// Rows whose pages were read because the sample was cold.
     pub rows: usize,
     /// Blocks that the sample found missing.
@@ -41,34 +41,34 @@ pub struct Warmed {
 ///
 /// # Errors
 /// As the driver reports them; not if a statement took too long, which only leaves pages cold.
-pub async fn warm(
+pub async fn prewarm(
     connection: &mut Session,
     catalog_id: i64,
     files: &[(i64, i32)],
     vectors: &[PlannedVector],
-) -> sqlx::Result<Warmed> {
-    let mut warmed = Warmed::default();
+) -> sqlx::Result<Prewarmed> {
+    let mut prewarmed = Prewarmed::default();
     if files.is_empty() {
-        return Ok(warmed);
+        return Ok(prewarmed);
     }
     let indexes = leaf_indexes(connection).await?;
     let file_ids: Vec<i64> = files.iter().map(|(id, _)| *id).collect();
     let vector_ids: Vec<i64> = vectors.iter().map(|vector| vector.delete_file_id).collect();
     let until = Instant::now() + LONGEST;
     for (rows, ids) in [(&FILES, file_ids), (&VECTORS, vector_ids)] {
-        let warming = Warming { catalog_id, rows, indexes: &indexes, ids: &ids, until };
-        match warming.run(connection, &mut warmed).await {
+        let prewarming = Prewarming { catalog_id, rows, indexes: &indexes, ids: &ids, until };
+        match prewarming.run(connection, &mut prewarmed).await {
             Err(error) if Failure::of(&error) == Failure::StatementCancelled => break,
             other => other?,
         }
     }
-    if warmed.rows > 0 {
-        tracing::debug!(rows = warmed.rows, "pages were cold, and were read before the commit");
+    if prewarmed.rows > 0 {
+        tracing::debug!(rows = prewarmed.rows, "pages were cold, and were read before the commit");
     }
-    Ok(warmed)
+    Ok(prewarmed)
 }
 
-struct Warming<'a> {
+struct Prewarming<'a> {
     catalog_id: i64,
     rows: &'static Rows,
     indexes: &'a [String],
@@ -76,9 +76,9 @@ struct Warming<'a> {
     until: Instant,
 }
 
-impl Warming<'_> {
-    async fn run(&self, connection: &mut Session, warmed: &mut Warmed) -> sqlx::Result<()> {
-        let Warming { catalog_id, rows, indexes, ids, until } = *self;
+impl Prewarming<'_> {
+    async fn run(&self, connection: &mut Session, prewarmed: &mut Prewarmed) -> sqlx::Result<()> {
+        let Prewarming { catalog_id, rows, indexes, ids, until } = *self;
         if ids.len() <= SAMPLE {
             return match ids {
                 [] => Ok(()),
@@ -88,7 +88,7 @@ impl Warming<'_> {
         let sample: Vec<i64> = ids.iter().step_by(ids.len() / SAMPLE).copied().collect();
         let plan = explain_pages(connection, catalog_id, rows, indexes, &sample).await?;
         let read = blocks_read(&plan);
-        warmed.sample_blocks += read;
+        prewarmed.sample_blocks += read;
         if read * ROWS_PER_COLD_PAGE < sample.len() as i64 {
             return Ok(());
         }
@@ -97,7 +97,7 @@ impl Warming<'_> {
                 break;
             }
             read_pages(connection, catalog_id, rows, indexes, piece).await?;
-            warmed.rows += piece.len();
+            prewarmed.rows += piece.len();
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What a drop is asked to do, and what may become of it.
+//! The request for a drop, its limits, and its possible results.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use crate::catalog::tables::TableIdentity;
 use crate::catalog::tuples::TupleOfSpec;
 use crate::rules::expiry::evidence::EvidenceRule;
 
-/// What bounds a drop. The server enforces each bound for a statement or a wait, and from Postgres 17 on
-/// `max_hold` for the whole hold, so that a stopped or unplugged client cannot stretch it; before that a
-/// hold as a whole is bounded by us.
+/// The limits of a drop. The server enforces those of a statement or a wait. From Postgres 17 on it also
+/// enforces `max_hold`, so that a stopped or disconnected client cannot prolong a hold. Before that
+/// tailrace enforces `max_hold`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The longest wait for the commit lock.
@@ -24,15 +24,15 @@ pub struct Limits {
     pub max_hold: Duration,
 }
 
-/// What a policy's drop asks of files that landed after its tuples were examined: of a doubtful tuple
-/// none is ended, of another none whose column statistics say that it has newer rows. What stays is
-/// the next pass's.
+/// The rule of a policy's drop for files that were appended after its tuples were examined. Of an
+/// ambiguous tuple no such file is ended. Of another tuple no file is ended whose column statistics
+/// show newer rows. Files that are not ended are left to the next pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LateRule {
     /// The column whose upper bounds are looked up; `None` where bounds keep nothing, or may not be
     /// read.
     pub field_id: Option<i64>,
-    /// How they are weighed.
+    /// How they are checked.
     pub rule: EvidenceRule,
 }
 
@@ -51,19 +51,19 @@ impl LateRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Late<'a> {
     pub rule: LateRule,
-    /// For each tuple whether its values may be no times of the policy's column.
-    pub doubtful: &'a [bool],
+    /// For each tuple whether it is ambiguous: its values may be no times of the policy's column.
+    pub ambiguous: &'a [bool],
 }
 
 /// A drop.
 #[derive(Debug, Clone)]
 pub struct DropRequest<'a> {
-    /// The table; under the lock it must still be live, the same incarnation, and called so.
+    /// The table; under the lock it must still be live, with the same UUID, and called so.
     pub table: &'a TableIdentity,
     /// The tuples, every key of the spec in each.
     pub tuples: &'a [TupleOfSpec],
     /// For each tuple the position of a value that is not null, by which its files are found.
-    pub lead: &'a [usize],
+    pub lookup_keys: &'a [usize],
     /// The policy, if the drop acts for one.
     pub policy: Option<PolicyGuard>,
     /// What the caller found before: every live file of the tuples with an id below
@@ -71,9 +71,10 @@ pub struct DropRequest<'a> {
     pub found: &'a [(i64, i32)],
     /// The id counter as it was read before `found` was looked for; 0 where nothing was.
     pub found_below: i64,
-    /// What is asked of files that nobody has examined: those that are not in `found`.
+    /// The rule for files that nobody has examined: those that are not in `found`.
     pub late: Option<Late<'a>>,
-    /// A piece of a larger drop: only `found` is ended, what is newer is left to a later piece.
+    /// Whether this is a piece of a larger drop: only `found` is ended, and newer files are left to
+    /// a later piece.
     pub is_piece: bool,
     /// Whether `table_altered` is published too (see [`crate::catalog::drop_write::DropWrite::fence`]).
     pub fence: bool,
@@ -110,7 +111,7 @@ pub enum DropOutcome {
     Refused(Refusal),
 }
 
-/// What is said of a commit that was cancelled for its length.
+/// The message for a commit that was cancelled because it took too long.
 pub const HOLD_EXCEEDED: &str =
     "the work under the commit lock ran into drop.max_hold and was rolled back whole";
 
@@ -120,8 +121,8 @@ pub enum DropError {
     /// The work under the commit lock took longer than `max_hold`; nothing was written.
     #[error("{HOLD_EXCEEDED}")]
     HoldExceeded,
-    /// The connection broke at COMMIT: the drop is whole or absent, and our history knows
-    /// which ([`crate::catalog::drop_history::history`] by this id).
+    /// The connection broke at COMMIT. The drop is whole or absent; the history shows which
+    /// ([`crate::catalog::drop_history::history`] by this id).
     #[error("the answer to COMMIT was lost ({error})")]
     AnswerLost {
         /// Finds the history row, if there is one.
@@ -131,8 +132,8 @@ pub enum DropError {
         /// What the driver said.
         error: sqlx::Error,
     },
-    /// The server kept live what it was told to end, and said nothing, as where a trigger keeps a row. All
-    /// of it was rolled back: of a file and its vector one would have ended without the other.
+    /// The server reported no error, but did not end every row, as where a trigger keeps a row. Everything
+    /// was rolled back, because a file could have ended without its vector, or a vector without its file.
     #[error(
         "the database keeps files or deletion vectors live that it was told to end (at least {0}), and \
          does not say why: a trigger may do so"

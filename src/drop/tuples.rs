@@ -1,4 +1,5 @@
-//! A policy's drop: whole tuples in one commit, past those of which somebody has locked a row.
+//! A policy's drop: ends whole tuples in one commit, and leaves out tuples of which somebody else
+//! has locked a row.
 
 use uuid::Uuid;
 
@@ -19,10 +20,10 @@ const TRIES_PAST_BUSY_ROWS: usize = 3;
 /// Ends every live file of the tuples and its vector in one snapshot, or does nothing.
 ///
 /// Takes the catalog's commit lock for the guards and the writes: waits at most
-/// `limits.lock_timeout` for it, then holds it for three round trips, four where rows were locked,
-/// whatever the number of tuples and files. The pages that it will write to have been read before.
-/// A tuple with a row that somebody else has locked is left out (`busy`); the others go. The session
-/// must not be in a transaction.
+/// `limits.lock_timeout` for it, then holds it for three round trips, or four where rows were
+/// locked, whatever the number of tuples and files. The pages that the write will touch are read
+/// before. A tuple with a row that somebody else has locked is left out (`busy`); the others are
+/// dropped. The session must not be in a transaction.
 pub async fn drop_tuples(
     session: &mut Session,
     request: &DropRequest<'_>,
@@ -31,8 +32,7 @@ pub async fn drop_tuples(
     attempt(session, request, limits, true).await
 }
 
-/// As [`drop_tuples`], but reads no page for the sake of the write: only to measure what that is
-/// good for.
+/// As [`drop_tuples`], but without prewarming: only to measure the effect of prewarming.
 #[cfg(feature = "testing")]
 pub async fn drop_tuples_unwarmed(
     session: &mut Session,
@@ -46,10 +46,10 @@ async fn attempt(
     session: &mut Session,
     request: &DropRequest<'_>,
     limits: &Limits,
-    is_warmed: bool,
+    is_prewarmed: bool,
 ) -> Attempt {
     let mut times = Times::default();
-    let result = try_past_busy_rows(session, request, limits, is_warmed, &mut times).await;
+    let result = try_past_busy_rows(session, request, limits, is_prewarmed, &mut times).await;
     Attempt { result, lock_wait: times.wait, lock_hold: times.hold }
 }
 
@@ -57,13 +57,13 @@ async fn try_past_busy_rows(
     session: &mut Session,
     request: &DropRequest<'_>,
     limits: &Limits,
-    is_warmed: bool,
+    is_prewarmed: bool,
     times: &mut Times,
 ) -> Result<DropOutcome, DropError> {
     let authority = Authority::Policy(request.policy.as_ref());
     for past_busy in 0..=TRIES_PAST_BUSY_ROWS {
         let busy_first = past_busy > 0;
-        let drop = match of_request(session, request, busy_first, is_warmed).await {
+        let drop = match of_request(session, request, busy_first, is_prewarmed).await {
             Ok(Some(drop)) => drop,
             Ok(None) => return Ok(DropOutcome::Refused(Refusal::Gone)),
             Err(error) if Failure::of(&error) == Failure::LockNotAvailable => {

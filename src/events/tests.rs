@@ -1,4 +1,4 @@
-//! Holds together what the code tells, what `ALL` lists and what `docs/log-events.md` says.
+//! Checks that the events in the code, in `ALL` and in `docs/log-events.md` are the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every place in src, but in tests, where an event is told.
+/// Every place in src, but in tests, where an event is logged.
 fn sites() -> Vec<Site> {
     let mut files = Vec::new();
     rust_files(&root().join("src"), &mut files);

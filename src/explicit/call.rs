@@ -1,11 +1,11 @@
-//! What can be asked of the explicit drop, and what is answered.
+//! The requests and the answers of the explicit drop.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// A table by its names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TableRef {
     /// The catalog's name.
     pub catalog: String,
@@ -19,7 +19,7 @@ pub struct TableRef {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PartitionItem {
-    /// The stored texts by key index, every key of the spec; null is the null partition.
+    /// The partition values by key index, every key of the spec; null is the null partition.
     pub partition_values: Vec<Option<String>>,
     /// The spec of the files; the live one if not given.
     #[serde(default)]
@@ -39,7 +39,7 @@ pub struct DropBody {
     pub partitions: Vec<PartitionItem>,
     /// Names this request: a retry with the same key gets the first answer again.
     pub idempotency_key: Uuid,
-    /// The incarnation that is meant.
+    /// The UUID of the table that is meant.
     #[serde(default)]
     pub expected_table_uuid: Option<Uuid>,
     /// What the caller has seen of the table: anything that came to the tuples since is a
@@ -84,7 +84,7 @@ pub struct TruncateBody {
 pub struct PartitionAnswer {
     /// The spec of its files.
     pub spec_id: i64,
-    /// The stored texts by key index.
+    /// The partition values by key index.
     pub partition_values: Vec<Option<String>>,
     /// Data files ended (in a dry run: that would be).
     pub files_ended: i64,

@@ -1,5 +1,5 @@
-//! The execution of an explicit drop: what a request asks for becomes a drop in an operator's name, and
-//! what comes of it an answer in the contract's words.
+//! Runs an explicit drop: it turns a request into a drop in an operator's name, and the result into an answer
+//! in the contract's words.
 
 mod refusals;
 
@@ -18,22 +18,22 @@ use crate::catalog::live_file::Counts;
 use crate::catalog::receipts::{self, NewReceipt, ReceiptRow};
 use crate::catalog::restore::{Outset, outset};
 use crate::catalog::session::Session;
+use crate::catalog::table_files::count_live;
 use crate::catalog::tables::TableIdentity;
 use crate::catalog::tuples::TupleOfSpec;
-use crate::catalog::walk::count_live;
 use crate::drop::commit::{Done, Tried, commit_once, question};
 use crate::drop::guard::{Authority, OperatorGuard, Refusal};
 use crate::drop::hold::Times;
 use crate::drop::plan::complete;
 
-/// Which files go.
+/// Which files are dropped.
 #[derive(Debug, Clone, Copy)]
 pub enum Selection<'a> {
     /// Those of these tuples.
     Tuples {
         tuples: &'a [TupleOfSpec],
         /// For each the position of the value by which its files are found.
-        lead: &'a [usize],
+        lookup_keys: &'a [usize],
     },
     /// All of the table.
     WholeTable,
@@ -90,7 +90,7 @@ impl<'a> Execution<'a> {
         self.guard.receipt.map(|receipt: NewReceipt<'_>| receipt.idempotency_key)
     }
 
-    /// Counts what would go, with the guards as they are at this moment. No lock is taken.
+    /// Counts what would be dropped, with the guards as they are at this moment. No lock is taken.
     pub async fn dry_run(&self, session: &mut Session) -> Result<Found, Problem> {
         let TableIdentity { catalog_id, table_id, .. } = *self.identity;
         let about = Question {
@@ -149,7 +149,7 @@ impl<'a> Execution<'a> {
             Tried::Refused(refusal) => return Err(self.refused(refusal)),
         };
         let Done { written, head, schema_version, .. } = done;
-        self.tell(written.as_ref(), head, &times);
+        self.log_drop(written.as_ref(), head, &times);
         match self.key() {
             Some(_) => Ok(Ended::Receipt(self.receipt(session).await?)),
             None => Ok(Ended::NoReceipt {
@@ -176,12 +176,12 @@ impl<'a> Execution<'a> {
             message: self.message,
             ..DropWrite::of_nothing((catalog_id, table_id, table_uuid), outset)
         };
-        let Selection::Tuples { tuples, lead } = self.selection else {
+        let Selection::Tuples { tuples, lookup_keys } = self.selection else {
             self.check_size(count_live(session, catalog_id, table_id).await.map_err(internal)?)?;
             return Ok(drop);
         };
         let (mut found, mut files, mut with_vector) = (0_i64, Vec::new(), Vec::new());
-        let search = Search { catalog_id, table_id, tuples, lead, from_id: 0 };
+        let search = Search { catalog_id, table_id, tuples, lookup_keys, from_id: 0 };
         visit(session, &search, |tuple_no, file| {
             found += 1;
             if found <= self.guard.max_files {
@@ -207,9 +207,11 @@ impl<'a> Execution<'a> {
     }
 
     async fn count(&self, session: &mut Session) -> Result<Vec<(TupleOfSpec, Counts)>, Problem> {
-        let Selection::Tuples { tuples, lead } = self.selection else { return Ok(Vec::new()) };
+        let Selection::Tuples { tuples, lookup_keys } = self.selection else {
+            return Ok(Vec::new());
+        };
         let TableIdentity { catalog_id, table_id, .. } = *self.identity;
-        let search = Search { catalog_id, table_id, tuples, lead, from_id: 0 };
+        let search = Search { catalog_id, table_id, tuples, lookup_keys, from_id: 0 };
         let counts = count_files(session, &search).await.map_err(internal)?;
         Ok(counts
             .into_iter()

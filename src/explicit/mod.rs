@@ -82,7 +82,7 @@ pub async fn drop_partitions(
     let author = body.author.as_deref().unwrap_or(author);
     validate::check_note(author, body.message.as_deref())?;
     let identity = live_table(connection, catalog_id, table).await?;
-    // Before the tuples are read: against another incarnation's specs they may make no sense.
+    // Before the tuples are read: against another table's specs they may make no sense.
     if body.expected_table_uuid.is_some_and(|expected| expected != identity.table_uuid) {
         return Err(Problem::TableRecreated {
             table: format!("{}.{}", identity.namespace, identity.table),
@@ -93,7 +93,7 @@ pub async fn drop_partitions(
     validate::check_list(&body.partitions, default_spec_id)?;
     let book = spec_book(connection, catalog_id, identity.table_id).await.map_err(internal)?;
     let resolved = validate::resolve(&body.partitions, default_spec_id, &book)?;
-    let lead: Vec<_> = resolved.iter().map(|resolved| resolved.lead).collect();
+    let lookup_keys: Vec<_> = resolved.iter().map(|resolved| resolved.lookup_key).collect();
     let tuples: Vec<_> = resolved.into_iter().map(|resolved| resolved.tuple).collect();
     let requested: Vec<_> = tuples
         .iter()
@@ -105,7 +105,7 @@ pub async fn drop_partitions(
     let fingerprint = fingerprint::of_drop(table, body, default_spec_id);
     let execution = Execution {
         identity: &identity,
-        selection: Selection::Tuples { tuples: &tuples, lead: &lead },
+        selection: Selection::Tuples { tuples: &tuples, lookup_keys: &lookup_keys },
         guard: OperatorGuard {
             expected_table_uuid: body.expected_table_uuid,
             read_snapshot: body.read_snapshot,
@@ -144,7 +144,7 @@ pub async fn drop_partitions(
 /// Drops all files of a table in one commit, every spec's and unpartitioned ones, with the server's
 /// pair of changes and its bump of the schema version. An empty table makes no snapshot.
 ///
-/// As with the server, only the incarnation goes that is named. (A request of a version that did not
+/// As with the server, only the table with the named UUID is emptied. (A request of a version that did not
 /// demand one is answered from its receipt all the same.)
 pub async fn truncate(
     connection: &mut Session,
@@ -164,7 +164,7 @@ pub async fn truncate(
     }
     if expected_table_uuid.is_none() {
         return Err(Problem::BadRequest(
-            "expected_table_uuid is missing: a truncate names the incarnation of the table that it \
+            "expected_table_uuid is missing: a truncate names the UUID of the table that it \
              empties"
                 .to_owned(),
         ));

@@ -21,7 +21,7 @@ pub enum Problem {
     #[error("{0}")]
     CommitConflict(String),
     /// 409 `table_recreated`: `expected_table_uuid` differs.
-    #[error("table {table} is another incarnation than the expected one")]
+    #[error("table {table} has another UUID than the expected one")]
     TableRecreated {
         /// `ns.table`
         table: String,
@@ -40,7 +40,7 @@ pub enum Problem {
         /// `ns.table`
         table: String,
     },
-    /// 409 `reconciliation_required`: a window of changes that cannot be told as changes.
+    /// 409 `reconciliation_required`: a window that cannot be answered as a list of changes.
     #[error("{0}")]
     ReconciliationRequired(String),
     /// 409 `pass_running`.
@@ -55,7 +55,7 @@ pub enum Problem {
     /// 422 `validation`: anything else wrong with the request.
     #[error("{0}")]
     Validation(String),
-    /// 503 `commit_queue_timeout`: the commit lock, a row or a table was not had in time, or the hold took
+    /// 503 `commit_queue_timeout`: the lock of a commit, a row or a table could not be acquired in time, or the hold took
     /// too long.
     #[error("{reason}; nothing was written, try again")]
     CommitQueueTimeout {
@@ -70,9 +70,10 @@ pub enum Problem {
     Unavailable,
     /// 503 `unavailable`: the answer to the COMMIT of a request without a key was lost.
     #[error(
-        "the database was lost while it committed: whether the files of table {table} were ended is not \
-         known; if they were, it is the newest drop of the table in `tailrace trace` and GET .../drops. \
-         Look there before you ask again, or files that came since go too"
+        "the database was lost while it committed: whether the files of table {table} were ended \
+         is not known; if they were, it is the newest drop of the table in `tailrace trace` and \
+         GET .../drops. Look there before you ask again, or files that were added since are \
+         dropped too"
     )]
     OutcomeUnknown {
         /// `ns.table`
@@ -92,7 +93,7 @@ pub enum Problem {
         /// `ns.table`
         table: String,
     },
-    /// 500 `internal_error`. What went wrong is in our log, not in the answer.
+    /// 500 `internal_error`. The cause is in our log, not in the answer.
     #[error("the request could not be carried out; the server's log says why")]
     Internal,
 }

@@ -13,7 +13,7 @@ use crate::rules::transform::{Undatable, canonical_integer};
 pub struct Resolved {
     pub tuple: TupleOfSpec,
     /// The position of the value by which its files are found.
-    pub lead: usize,
+    pub lookup_key: usize,
 }
 
 /// The most tuples that one drop may name.
@@ -113,7 +113,7 @@ fn resolve_one(
         ));
     }
     if item.partition_values.iter().flatten().any(|text| text.contains('\0')) {
-        return Err("has a NUL, which no stored text can have".to_owned());
+        return Err("has a NUL, which no partition value can have".to_owned());
     }
     if !item.literal {
         for (field, value) in fields.iter().zip(&item.partition_values) {
@@ -124,13 +124,13 @@ fn resolve_one(
     let tuple = StoredTuple { keys, values: item.partition_values.clone() };
     Ok(Resolved {
         tuple: TupleOfSpec { spec_id, tuple },
-        lead: lead(fields, &item.partition_values),
+        lookup_key: lookup_key(fields, &item.partition_values),
     })
 }
 
 /// The position by whose value the files are found with the least reading: a time, else an
 /// identity, else a bucket, which many files share; a null only where there is nothing else.
-fn lead(fields: &[SpecField], values: &[Option<String>]) -> usize {
+fn lookup_key(fields: &[SpecField], values: &[Option<String>]) -> usize {
     let cost = |position: &usize| match (
         values[*position].is_some(),
         fields[*position].transform.as_str(),

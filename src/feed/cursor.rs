@@ -1,4 +1,4 @@
-//! Where a page ended.
+//! The place where a page ended.
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -7,7 +7,7 @@ use crate::catalog::changefeed::{Key, Section};
 use crate::explicit::problem::Problem;
 
 /// What a cursor carries: the window, so that all pages are of the same one, and the place of the
-/// last entry that was told.
+/// last entry that was sent.
 ///
 /// On the wire it is opaque: it may look different in the next version, which then refuses the
 /// old ones. It needs no escaping in a URL. Its checksum is there to find what was cut off or

@@ -1,16 +1,16 @@
 //! A table's changes between two snapshots, as hoglake's own changefeed tells them, and what that
 //! one cannot tell: the files that a drop or truncate ended. Nothing of the window is missed, whatever
-//! commits or expires while it is told: where rows may be gone, the answer ends in an error.
+//! commits or expires while it is sent: where rows may be gone, the answer ends in an error.
 //!
 //! [`query`] says what can be asked, [`open`] checks it; [`stream`] tells the whole window in
-//! chunks, [`page`] tells it in pages; [`walk`] finds the rows of both, [`cursor`] is where a page
+//! chunks, [`page`] tells it in pages; [`window_reader`] finds the rows of both, [`cursor`] is where a page
 //! ended.
 
 pub mod cursor;
 pub mod page;
 pub mod query;
 pub mod stream;
-pub mod walk;
+pub mod window_reader;
 
 use crate::catalog::changefeed::{self, Edges, Section};
 use crate::catalog::errors::Failure;
@@ -22,16 +22,16 @@ use crate::explicit::problem::Problem;
 
 pub use page::ChangesPage;
 pub use query::ChangesQuery;
-use walk::Walk;
+use window_reader::WindowReader;
 
 /// How many snapshots of an outline are looked at at once.
 const OUTLINE: i64 = 1000;
 
-/// A window whose changes can be told: the table is live, the window lies between floor and head,
+/// A window whose changes can be listed: the table is live, the window lies between floor and head,
 /// and it needs no reconciliation.
 #[derive(Debug)]
 pub struct Changes {
-    walk: Walk,
+    reader: WindowReader,
     /// The most entries of a page; `None` tells all of the window.
     limit: Option<usize>,
 }
@@ -43,7 +43,7 @@ impl Changes {
     }
 }
 
-/// Finds the table by its names and checks that the window can be told.
+/// Finds the table by its names and checks that the window can be answered.
 ///
 /// One transaction, in which a window without `ended_files` is looked through for files that a
 /// drop ended: about a thousand snapshots with a deletion take one statement.
@@ -75,7 +75,7 @@ impl Changes {
 /// # Errors
 /// 404 for the table; 410 below the floor; 422 ahead of the head, for a window that ends before
 /// it begins, and for parameters that do not go together; 400 for a cursor that is none; 409
-/// `table_recreated` for a cursor of another incarnation, `table_dropped` if that happens right
+/// `table_recreated` for a cursor of a table with another UUID, `table_dropped` if that happens right
 /// now, `reconciliation_required` if the window holds what only `ended_files` tells; 503 where the
 /// database is lost on the way.
 pub async fn open(
@@ -109,12 +109,12 @@ pub async fn open(
         check_told_without_ends(&mut state, &table, asked.from_snapshot, to).await?;
     }
     state.commit().await.map_err(|error| failed(&names, &error))?;
-    let walk = Walk::new(table, asked.from_snapshot, to, asked.ended_files);
-    let walk = match asked.position {
-        Some(position) => walk.resume(position.section, position.after),
-        None => walk,
+    let reader = WindowReader::new(table, asked.from_snapshot, to, asked.ended_files);
+    let reader = match asked.position {
+        Some(position) => reader.resume(position.section, position.after),
+        None => reader,
     };
-    Ok(Changes { walk, limit: asked.limit })
+    Ok(Changes { reader, limit: asked.limit })
 }
 
 fn check_window(from: i64, to: i64, edges: Edges) -> Result<(), Problem> {
@@ -155,7 +155,7 @@ async fn check_told_without_ends(
     match found.map_err(|error| failed(&names(table), &error))? {
         None => Ok(()),
         Some(snapshot) => Err(Problem::ReconciliationRequired(format!(
-            "snapshot {snapshot} ended files of {} that this answer cannot tell of: \
+            "snapshot {snapshot} ended files of {} that this answer cannot list: \
              ask with ended_files=true, or reconcile from a full scan",
             name(table)
         ))),
@@ -184,7 +184,7 @@ async fn first_drop(
 }
 
 /// Head and floor. A table that is dropped takes its rows with it, floor or no floor: so each transaction
-/// looks, in the state that it reads, whether the incarnation that was opened is still live.
+/// looks, in the state that it reads, whether the table that was opened is still live.
 async fn edges(state: &mut Session, table: &TableIdentity) -> Result<Edges, Problem> {
     changefeed::edges(state, table.catalog_id, table.table_id, table.table_uuid)
         .await

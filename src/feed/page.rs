@@ -1,4 +1,4 @@
-//! A window in pages.
+//! Answers a window page by page.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::Changes;
 use super::cursor::Cursor;
-use super::walk::{CHUNK, Chunk};
+use super::window_reader::{CHUNK, Chunk};
 use crate::catalog::changefeed::{DataFile, DeleteFile};
 use crate::catalog::session::Session;
 use crate::explicit::problem::Problem;
@@ -17,7 +17,7 @@ use crate::explicit::problem::Problem;
 /// or the end of a file may stand on a later page than the file itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ChangesPage {
-    /// The table's incarnation.
+    /// The table's UUID.
     pub table_uuid: Uuid,
     /// The window begins after it.
     pub from_snapshot: i64,
@@ -42,21 +42,21 @@ impl Changes {
     /// if nothing follows: the next page is then empty.
     ///
     /// # Errors
-    /// As of [`Walk::next`](super::walk::Walk::next).
+    /// As of [`WindowReader::next`](super::window_reader::WindowReader::next).
     pub async fn page(mut self, connection: &mut Session) -> Result<ChangesPage, Problem> {
-        let walk = &mut self.walk;
+        let reader = &mut self.reader;
         let mut page = ChangesPage {
-            table_uuid: walk.table.table_uuid,
-            from_snapshot: walk.from,
-            to_snapshot: walk.to,
+            table_uuid: reader.table.table_uuid,
+            from_snapshot: reader.from,
+            to_snapshot: reader.to,
             files: Vec::new(),
             delete_files: Vec::new(),
-            ended_files: walk.ended_files.then(Vec::new),
+            ended_files: reader.ended_files.then(Vec::new),
             next_cursor: None,
         };
         let mut room = self.limit.unwrap_or(usize::MAX);
         while room > 0 {
-            let Some(chunk) = walk.next(connection, room.min(CHUNK)).await? else {
+            let Some(chunk) = reader.next(connection, room.min(CHUNK)).await? else {
                 return Ok(page);
             };
             room -= chunk.entries();
@@ -68,12 +68,12 @@ impl Changes {
                 }
             }
         }
-        page.next_cursor = walk.place().map(|(section, after)| {
+        page.next_cursor = reader.place().map(|(section, after)| {
             let cursor = Cursor {
-                table_uuid: walk.table.table_uuid,
-                from_snapshot: walk.from,
-                to_snapshot: walk.to,
-                ended_files: walk.ended_files,
+                table_uuid: reader.table.table_uuid,
+                from_snapshot: reader.from,
+                to_snapshot: reader.to,
+                ended_files: reader.ended_files,
                 section,
                 after,
             };

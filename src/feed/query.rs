@@ -1,4 +1,4 @@
-//! What can be asked of the changes of a table.
+//! The parameters of a request for the changes of a table.
 
 use serde::Deserialize;
 

@@ -6,7 +6,7 @@ use futures_util::stream::{self, Stream};
 use serde::Serialize;
 
 use super::Changes;
-use super::walk::{CHUNK, Chunk, Walk};
+use super::window_reader::{CHUNK, Chunk, WindowReader};
 use crate::catalog::changefeed::Section;
 use crate::catalog::session::Session;
 use crate::events;
@@ -20,7 +20,7 @@ impl Changes {
     ///
     /// The text is whole only if the stream ends without an error. Whoever sends it must break
     /// the connection on one, so that nobody takes what came for an answer; the reason is logged
-    /// here, for the client cannot be told it any more.
+    /// here, for the client cannot be informed any more.
     pub fn stream<F, Fut, S>(
         self,
         sessions: F,
@@ -30,14 +30,14 @@ impl Changes {
         Fut: Future<Output = Result<S, Problem>> + Send,
         S: DerefMut<Target = Session> + Send,
     {
-        let body = Body { walk: self.walk, sessions, text: Text::default() };
+        let body = Body { reader: self.reader, sessions, text: Text::default() };
         stream::try_unfold(Some(body), |body| async move {
             let Some(mut body) = body else { return Ok(None) };
             match body.next().await {
                 Ok((part, true)) => Ok(Some((part, Some(body)))),
                 Ok((part, false)) => Ok(Some((part, None))),
                 Err(problem) => {
-                    tell_cut_off(&body.walk, &problem);
+                    log_cut_off(&body.reader, &problem);
                     Err(problem)
                 }
             }
@@ -46,7 +46,7 @@ impl Changes {
 }
 
 struct Body<F> {
-    walk: Walk,
+    reader: WindowReader,
     sessions: F,
     text: Text,
 }
@@ -61,11 +61,11 @@ where
     async fn next(&mut self) -> Result<(Vec<u8>, bool), Problem> {
         let chunk = {
             let mut session = (self.sessions)().await?;
-            self.walk.next(&mut session, CHUNK).await?
+            self.reader.next(&mut session, CHUNK).await?
         };
         let mut part = Vec::new();
         if !self.text.is_begun {
-            self.text.begin(&self.walk, &mut part);
+            self.text.begin(&self.reader, &mut part);
         }
         let text = &mut self.text;
         let written = match &chunk {
@@ -73,7 +73,7 @@ where
             Some(Chunk::DeleteFiles(files)) => text.entries(Section::DeleteFiles, files, &mut part),
             Some(Chunk::EndedFiles(files)) => text.entries(Section::EndedFiles, files, &mut part),
             None => {
-                text.end(&self.walk, &mut part);
+                text.end(&self.reader, &mut part);
                 Ok(())
             }
         };
@@ -93,10 +93,10 @@ struct Text {
 }
 
 impl Text {
-    fn begin(&mut self, walk: &Walk, part: &mut Vec<u8>) {
+    fn begin(&mut self, reader: &WindowReader, part: &mut Vec<u8>) {
         let head = format!(
             r#"{{"table_uuid":"{}","from_snapshot":{},"to_snapshot":{}"#,
-            walk.table.table_uuid, walk.from, walk.to
+            reader.table.table_uuid, reader.from, reader.to
         );
         part.extend_from_slice(head.as_bytes());
         self.is_begun = true;
@@ -118,8 +118,8 @@ impl Text {
         Ok(())
     }
 
-    fn end(&mut self, walk: &Walk, part: &mut Vec<u8>) {
-        let last = if walk.ended_files { Section::EndedFiles } else { Section::DeleteFiles };
+    fn end(&mut self, reader: &WindowReader, part: &mut Vec<u8>) {
+        let last = if reader.ended_files { Section::EndedFiles } else { Section::DeleteFiles };
         self.open(last, part);
         part.extend_from_slice(b"]}");
     }
@@ -139,15 +139,15 @@ impl Text {
     }
 }
 
-fn tell_cut_off(walk: &Walk, problem: &Problem) {
-    let table = &walk.table;
+fn log_cut_off(reader: &WindowReader, problem: &Problem) {
+    let table = &reader.table;
     tracing::warn!(
         event = events::CHANGES_CUT_OFF,
         catalog = %table.catalog,
         namespace = %table.namespace,
         table = %table.table,
-        from_snapshot = walk.from,
-        to_snapshot = walk.to,
+        from_snapshot = reader.from,
+        to_snapshot = reader.to,
         reason = problem.code(),
         "an answer with the changes of a table broke off"
     );

@@ -13,9 +13,9 @@ use crate::events;
 /// The time between two heartbeats.
 pub const EVERY: Duration = Duration::from_secs(5);
 
-/// Writes a heartbeat at once, every [`EVERY`] and whenever the status changes, until `end`;
-/// then takes the file away. A file that cannot be written is told once per change of that,
-/// and is no reason to stop working.
+/// Writes a heartbeat at once, every [`EVERY`] and whenever the status changes, until `end`; then deletes
+/// the file. It logs once that the file cannot be written, and continues. It logs again only after a
+/// write succeeded in between.
 pub async fn beat(place: Place, mut status: watch::Receiver<Status>, end: CancellationToken) {
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -46,7 +46,7 @@ pub async fn beat(place: Place, mut status: watch::Receiver<Status>, end: Cancel
     let _ = tokio::fs::remove_file(place.file()).await;
 }
 
-/// Off the threads of the runtime: a disk that hangs must not hang anything else.
+/// Writes on a thread outside the runtime's worker threads, so that a disk that hangs stops nothing else.
 async fn write_elsewhere(place: &Place, status: Status) -> std::io::Result<()> {
     let report = Report { pid: std::process::id(), written_at: Utc::now(), status };
     let place = place.clone();
@@ -63,7 +63,7 @@ mod tests {
         check(place, Duration::from_secs(3600), Utc::now()).ok().map(|found| found.status.state)
     }
 
-    /// Lets the heartbeat run until the file says `wanted`; time stands still meanwhile.
+    /// Lets the heartbeat task run until the file has `wanted`, without advancing the test's time.
     async fn until(place: &Place, wanted: Option<State>) {
         while state(place) != wanted {
             tokio::task::yield_now().await;
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_file_that_cannot_be_written_is_told_once() {
+    async fn a_file_that_cannot_be_written_is_reported_once() {
         let log = capture::start("info");
         let folder = tempfile::tempdir().expect("a folder");
         let place = Place::File(folder.path().join("missing").join("health.json"));

@@ -91,7 +91,7 @@ fn other_content_is_not_a_heartbeat() {
 }
 
 #[test]
-fn what_a_stranger_wrote_tells_of_no_daemon() {
+fn a_file_of_another_owner_proves_no_daemon() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = Place::File(folder.path().join("health.json"));
     write(&place, &report()).expect("written");

@@ -1,4 +1,5 @@
-//! The changes of a table: the whole window as a stream, or a page of it.
+//! The endpoint for the changes of a table between two snapshots: all of them as a stream, or one
+//! page.
 
 use std::sync::Arc;
 
@@ -18,11 +19,11 @@ use super::state::State;
 use crate::explicit::problem::Problem;
 use crate::feed::{self, ChangesPage, ChangesQuery};
 
-/// What happened to the table's files in a window of snapshots.
+/// The changes of the table's files in a window of snapshots.
 ///
-/// Without `limit` the answer is the whole window, told as it is read. Should it turn out on the
-/// way that the window cannot be told whole, the connection breaks off: an answer that came to
-/// its end is complete.
+/// Without `limit` the answer is the whole window, sent while it is read. If an error prevents the
+/// rest of the answer, the connection is closed before the answer's end. An answer that has its end
+/// is complete.
 #[utoipa::path(
     get,
     path = "/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/changes",
@@ -63,9 +64,9 @@ enum Told {
     Window(feed::Changes),
 }
 
-/// The answer to a whole window. Its first chunk is read before the status is said, so that what
-/// goes wrong by then is said in words; later only breaking off is left. Each chunk has a session
-/// of its own, so that a client that reads slowly keeps none from others.
+/// The answer to a whole window. Its first chunk is read before the status is sent, so that an
+/// error until then is answered as an error. A later error closes the connection. Each chunk is
+/// read in a session of its own, so that a client that reads slowly occupies no session.
 async fn streamed(state: Arc<State>, changes: feed::Changes) -> Result<Response, Failure> {
     let sessions = move || {
         let state = state.clone();
@@ -77,7 +78,7 @@ async fn streamed(state: Arc<State>, changes: feed::Changes) -> Result<Response,
     Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-/// Nothing is done by who only reads.
+/// The failure of a request that only reads.
 fn failure(problem: Problem) -> Failure {
     match problem {
         Problem::Unavailable => Failure::Unavailable,

@@ -1,6 +1,6 @@
-//! Which connections there are, and which of them gives way to a new one where there are as many as
-//! may be: the one that has waited longest for its client. The connection of a request that is in flight is
-//! never taken.
+//! The open connections, and which of them is closed for a new one where their limit is reached:
+//! the one that has waited longest for its client. A connection with a request in flight is never
+//! closed.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -30,12 +30,12 @@ struct Known {
     waiting: BTreeMap<u64, CancellationToken>,
 }
 
-/// One connection. It counts until it is dropped, or gives way.
+/// One connection. It counts until it is dropped, or gives way to a new one.
 ///
-/// It waits for its client from the first moment in which nothing more of it is there to be read, or from the end
-/// of an answer, until the head of a request is complete, and again while the body of that request comes. Nothing
-/// has been begun for it then, so that nothing is lost but the client's time. In between, until the last byte of
-/// the answer is with the system, a request is in flight.
+/// A connection waits for its client until the head of a request is complete: from the first moment in which no
+/// byte of the client is left to read, or from the end of an answer. It waits again while the body of that
+/// request arrives. No work has begun then, so only the client's time is lost. Otherwise a request is in flight,
+/// until the operating system has taken the last byte of the answer.
 pub struct Connection {
     connections: Arc<Connections>,
     place: Mutex<Place>,
@@ -63,8 +63,8 @@ impl Connections {
         Arc::new(Connections { most, known: Mutex::default(), changed: Notify::new() })
     }
 
-    /// Room for one more, once there is some: where there are as many as may be, the one that has
-    /// waited longest for its client gives way.
+    /// Admits a connection, once there is room. Where the limit is reached, the one that has waited longest for
+    /// its client gives way.
     pub async fn admit(self: &Arc<Self>) -> Arc<Connection> {
         loop {
             if let Some(connection) = self.admit_now() {

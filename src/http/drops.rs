@@ -1,4 +1,4 @@
-//! The explicit drop and truncate.
+//! The endpoints of the explicit drop and of truncate.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::explicit::{drop_partitions, truncate};
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct TruncateParams {
-    /// The incarnation that is meant.
+    /// The UUID of the table that is meant.
     #[param(required = true)]
     pub expected_table_uuid: Option<Uuid>,
 }
@@ -72,7 +72,7 @@ pub async fn drop_listed(
     state.carry(work).await.map(Json)
 }
 
-/// Drops all files of a table in one snapshot; of the incarnation that is named.
+/// Drops all files of the table in one snapshot, if the table has the given UUID.
 #[utoipa::path(
     post,
     path = "/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/truncate",

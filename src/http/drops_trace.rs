@@ -1,4 +1,4 @@
-//! What became of a table's drops.
+//! The endpoint that lists the drops of a table, with what became of the files of each.
 
 use std::sync::Arc;
 
@@ -19,23 +19,23 @@ use crate::explicit::call::TableRef;
 use crate::explicit::problem::Problem;
 use crate::trace::{Asked, MOST, TraceReport, trace};
 
-/// How many drops are told where nobody says.
+/// The number of drops in an answer where `limit` is not given.
 const TOLD: i64 = 100;
 
-/// The parameters of a question for drops.
+/// The parameters of the list of drops.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct DropsParams {
-    /// So many, the newest first: 1 to 1000, 100 if not given. Drops of one snapshot come together, so
-    /// there may be a few more.
+    /// The number of drops, the newest first: 1 to 1000, 100 if not given. Drops of one snapshot come
+    /// together, so there may be a few more.
     pub limit: Option<i64>,
     /// Only drops whose snapshot is below this one: `next_before` of the page before.
     pub before: Option<i64>,
 }
 
-/// What became of the table's drops: retained, purging, queued, gone, since when, and what holds
-/// each up now. A table that is gone answers under the name that it had last.
+/// The drops of the table: the stage of each (retained, purging, queued, gone), since when, and
+/// what delays it now. A dropped table is found by the name that it had last.
 #[utoipa::path(
     get,
     path = "/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/partition-retention/drops",

@@ -1,4 +1,5 @@
-//! Paths, queries and bodies, each refused in hoglake's shape.
+//! Reads paths, queries and bodies of requests. A wrong one is refused in the shape of hoglake's
+//! errors.
 
 use std::sync::Arc;
 
@@ -48,11 +49,11 @@ impl TablePath {
     }
 }
 
-/// No body is larger.
+/// The largest body that is accepted.
 pub const MAX_BODY: usize = 2 * 1024 * 1024;
 
-/// Of a body that is too large so much is read all the same, and thrown away, for a client that
-/// only listens once it has sent everything.
+/// So much of a body that is too large is read and discarded, for a client that reads the answer
+/// only after it has sent everything.
 const DRAINED: usize = 4 * MAX_BODY;
 
 /// The names in a path.
@@ -76,7 +77,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<State>> for Named<T> {
     }
 }
 
-/// The parameters of a query: none that is not known, each at most once.
+/// The parameters of a query. A parameter that is unknown, or given twice, is refused.
 #[derive(Debug)]
 pub struct Params<T>(pub T);
 
@@ -90,12 +91,13 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<State>> for Params<T> {
     }
 }
 
-/// A query without any parameter: one that is not known may be one that somebody relies on.
+/// No parameters. A query with a parameter is refused, because its sender may rely on the
+/// parameter.
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoParams {}
 
-/// Who asks.
+/// The caller.
 impl FromRequestParts<Arc<State>> for Caller {
     type Rejection = Failure;
 

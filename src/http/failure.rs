@@ -1,5 +1,5 @@
-//! What goes wrong with a request, as bytes: `{"detail": text, "error": code}` and what the
-//! contract names for the code.
+//! The errors of requests, and how each is answered: its status, its headers, and the JSON object
+//! `{"detail": text, "error": code}` with the further fields that the contract names for the code.
 
 use std::any::Any;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::installation::Unfit;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What went wrong. Some codes come with more fields.
+/// The error. Some codes come with more fields.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ErrorBody {
     /// A code that does not change.
@@ -35,13 +35,13 @@ pub struct ErrorBody {
     pub retry: Option<String>,
 }
 
-/// When a client that is told to come again may do so.
+/// When a client may try again, as `Retry-After` says.
 const COME_AGAIN: Duration = Duration::from_secs(1);
 
 /// Why a request was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// What can be wrong with what was asked.
+    /// A problem of the request.
     #[error(transparent)]
     Problem(#[from] Problem),
     /// 401 `unauthorized`.
@@ -62,13 +62,14 @@ pub enum Failure {
     /// 413 `payload_too_large`.
     #[error("the body has more than {0} bytes")]
     BodyTooLarge(usize),
-    /// 503 `too_many_drops`: as many as may be are in flight.
+    /// 503 `too_many_drops`: the limit of drops in flight is reached.
     #[error("too many drops are in flight; nothing was done, try again")]
     TooManyDrops,
-    /// 503 `unavailable`: the database, or a session of it, was not to be had.
+    /// 503 `unavailable`: the database could not be reached, or no session was free.
     #[error("the database cannot be used at the moment; nothing was done, try again")]
     Unavailable,
-    /// 503 `unavailable`: the database was lost on the way, or did not answer in time.
+    /// 503 `unavailable`: the connection to the database was lost during the request, or the
+    /// database did not answer in time.
     #[error(
         "the database was lost on the way: a change may have been carried out or not; look, or ask again"
     )]
@@ -120,33 +121,33 @@ impl Failure {
         }
     }
 
-    /// What an error of the database means for whoever asked. The error itself goes to the log.
+    /// The failure for an error of the database. The error itself is only logged.
     pub fn of_database(error: &sqlx::Error) -> Self {
         use catalog::errors::Failure as Cause;
         match Cause::of(error) {
             Cause::LockNotAvailable => Self::Problem(Problem::CommitQueueTimeout {
-                reason: "a lock was not had in time".to_owned(),
+                reason: "a lock could not be acquired in time".to_owned(),
                 retry_after: COME_AGAIN,
             }),
             Cause::ConnectionLost => {
-                tell("unavailable", error);
+                log_failure("unavailable", error);
                 Self::Lost
             }
             Cause::TryAgain | Cause::StatementCancelled => {
-                tell("unavailable", error);
+                log_failure("unavailable", error);
                 Self::Unavailable
             }
             Cause::MissingObject | Cause::NotPermitted | Cause::Content | Cause::Other => {
-                tell("internal_error", error);
+                log_failure("internal_error", error);
                 Self::Problem(Problem::Internal)
             }
         }
     }
 
-    /// What it means that no session could be opened.
+    /// The failure where no session could be opened.
     pub fn of_session(error: &anyhow::Error) -> Self {
         if let Some(unfit) = error.downcast_ref::<Unfit>() {
-            tell("unavailable", unfit);
+            log_failure("unavailable", unfit);
             return Self::Problem(Problem::Unfit(unfit.clone()));
         }
         match error.downcast_ref::<sqlx::Error>().map(Self::of_database) {
@@ -157,14 +158,15 @@ impl Failure {
         }
     }
 
-    /// What a configuration means that cannot be used any more: the password's file is gone.
+    /// The failure where the configuration cannot be used any more, as where the password's file is
+    /// missing.
     pub fn of_configuration(error: &anyhow::Error) -> Self {
-        tell("unavailable", &format!("{error:#}"));
+        log_failure("unavailable", &format!("{error:#}"));
         Self::Unavailable
     }
 
-    /// What an error in words means: words of ours are for whoever asked, in the problem that
-    /// `ours` makes of them; an error of the database is not.
+    /// The failure for an error with a message. A message of tailrace is sent to the caller, in the
+    /// problem that `ours` makes of it. An error of the database is only logged.
     pub fn of(error: &anyhow::Error, ours: impl FnOnce(String) -> Problem) -> Self {
         let database = error.chain().find_map(|cause| cause.downcast_ref::<sqlx::Error>());
         match database {
@@ -175,7 +177,7 @@ impl Failure {
 }
 
 /// Logs what an answer hides.
-fn tell(code: &str, error: &dyn std::fmt::Display) {
+fn log_failure(code: &str, error: &dyn std::fmt::Display) {
     tracing::error!(
         event = events::REQUEST_FAILED,
         code,
@@ -215,7 +217,7 @@ impl IntoResponse for Failure {
     }
 }
 
-/// What a panic in a task means; the panic is in the log.
+/// The failure where a task panicked; the panic is in the log.
 pub(super) fn of_join(error: JoinError) -> Failure {
     match error.try_into_panic() {
         Ok(panic) => of_payload(panic),
@@ -232,6 +234,6 @@ pub(super) fn of_panic(panic: Box<dyn Any + Send + 'static>) -> Response {
 fn of_payload(panic: Box<dyn Any + Send + 'static>) -> Failure {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-    tell("internal_error", &format!("panic: {}", text.unwrap_or_default()));
+    log_failure("internal_error", &format!("panic: {}", text.unwrap_or_default()));
     Failure::Problem(Problem::Internal)
 }

@@ -1,4 +1,4 @@
-//! A pass now.
+//! The endpoints that start a pass over a catalog and that report on a pass.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub struct PassPath {
     pub id: Uuid,
 }
 
-/// Starts a pass over the catalog, with an id to ask about it.
+/// Starts a pass over the catalog, and returns the pass's id.
 ///
 /// Refused with 409 `pass_running` while a pass runs in this daemon.
 #[utoipa::path(
@@ -61,7 +61,8 @@ pub async fn start_pass(
     Ok((StatusCode::ACCEPTED, Json(state.passes.start(catalog)?)))
 }
 
-/// How far a pass is, and what it did. The last 100 since the daemon's start are known.
+/// The state of a pass, and its report. The daemon knows the last 100 passes that were requested
+/// since its start.
 #[utoipa::path(
     get,
     path = "/catalogs/{catalog}/maintenance/partition-retention/{id}",

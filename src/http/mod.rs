@@ -2,21 +2,22 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`server`] | connections: their bounds and timeouts, their end |
-//! | [`connections`] | which connection gives way where there are as many as may be |
-//! | [`routes`] | every path, and the document that describes them |
-//! | [`observe`] | what happens to each request: who it is, its id, its log line |
-//! | [`tokens`], [`same_origin`] | who may |
-//! | [`failure`] | what goes wrong, as hoglake's clients know it |
-//! | [`extract`] | paths, queries and bodies, each refused in that shape |
+//! | [`server`] | accepting and serving connections: limits, timeouts, the end |
+//! | [`connections`] | which connection is closed for a new one where the limit is reached |
+//! | [`routes`] | the list of all routes, and the OpenAPI document |
+//! | [`observe`] | for each request: the caller, the id, the log line, the metric |
+//! | [`tokens`], [`same_origin`] | who may use the interface |
+//! | [`failure`] | errors, in the shape of hoglake's errors |
+//! | [`extract`] | paths, queries and bodies; a wrong one is refused with such an error |
 //! | [`state`], [`sessions`], [`passes`] | what requests share: database sessions, drops, passes |
 //! | [`drops`], [`drops_trace`], [`changes`], [`policies`], [`maintenance`], [`probes`] | the handlers |
 //!
-//! A slow or huge client harms nobody else: heads, bodies and answers have timeouts, bodies a
-//! size, and connections, database sessions and drops a number; of the connections the one that has
-//! waited longest for its client gives way to a new one, and of the sessions some are kept for those
-//! who change something. Whatever holds a session runs in
-//! a task of its own: neither a client that goes away nor a shutdown drops it where it stands.
+//! A slow or huge client does not affect other clients. Heads, bodies and answers have timeouts.
+//! The size of bodies is limited, and so are the numbers of connections, database sessions and
+//! drops. Where the limit of connections is reached, a new one replaces the one that has waited
+//! longest for its client. Some sessions are reserved for requests that change something. Work that
+//! holds a session runs in a task of its own, so it is not interrupted when the client goes away or
+//! the daemon stops.
 
 pub mod changes;
 pub mod connections;

@@ -1,4 +1,5 @@
-//! What happens to each request, whatever its path: who it is, its id, its log line, its metric.
+//! Handles each request before and after its handler, whatever its path: determines the caller and
+//! the request id, and writes the log line and the metric.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,22 +20,22 @@ use super::verify;
 use crate::events;
 use crate::sweep::report::milliseconds;
 
-/// The header that a request's id comes and goes by.
+/// The header that has the id of a request, in the request and in the answer.
 pub const REQUEST_ID: &str = "x-request-id";
 const LONGEST_ID: usize = 128;
 
 /// The paths that need no token.
 const OPEN: [&str; 2] = ["/livez", "/healthz"];
 
-/// The paths where somebody who may only look may POST: a dry run, whose handler refuses the rest,
-/// and a verification, which never writes.
+/// The paths to which a reader may POST: the drop, whose handler allows a reader only dry runs, and
+/// the verification, which never writes.
 const LOOKING: [&str; 2] =
     ["/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/partitions/drop", verify::PATH];
 
 /// The status that stands for a client which went away before it was answered.
 const WENT_AWAY: u16 = 499;
 
-/// Serves a request, or refuses who asks; tells of it in the log and the metrics.
+/// Serves a request, or refuses it; reports it in the log and the metrics.
 pub async fn observe(From(state): From<Arc<State>>, mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers());
     let route = request.extensions().get::<MatchedPath>().map(|path| template(path.as_str()));
@@ -66,7 +67,7 @@ pub async fn observe(From(state): From<Arc<State>>, mut request: Request, next: 
     response
 }
 
-/// Who asks, where that matters.
+/// The caller, where the path needs one.
 fn identify(state: &State, request: &Request, route: &str) -> Result<Option<Caller>, Failure> {
     refuse_two_hosts(request.headers())?;
     if OPEN.contains(&route) {
@@ -93,7 +94,7 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
 }
 
-/// The id that the client gave, as far as it can do no harm in a log; a new one without.
+/// The id that the client gave, if the id is harmless in a log; else a new one.
 fn request_id(headers: &HeaderMap) -> String {
     let given = headers.get(REQUEST_ID).map_or(&[][..], HeaderValue::as_bytes);
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._:+/=@-".contains(byte);
@@ -125,7 +126,7 @@ fn known(method: &Method) -> &'static str {
     }
 }
 
-/// The log line of a request, told when it is over, however that comes.
+/// The log line of a request. It is logged when the request ends, however it ends.
 struct Line {
     method: &'static str,
     route: String,

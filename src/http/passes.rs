@@ -1,4 +1,5 @@
-//! Passes that somebody asked for: one at a time, each with an id to ask about it.
+//! Passes that were requested over HTTP. One pass runs at a time, and each has an id by which a
+//! client can read its state.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +17,7 @@ use uuid::Uuid;
 use super::failure::Failure;
 use crate::explicit::problem::Problem;
 use crate::sweep::Scope;
-use crate::sweep::pass_lock::Turn;
+use crate::sweep::pass_lock::PassLock;
 use crate::sweep::report::{Outcome, PassReport};
 
 /// Runs a pass.
@@ -26,32 +27,32 @@ pub type RunPass = Arc<
         + Sync,
 >;
 
-/// So many passes are remembered, the last ones.
+/// The number of passes that are remembered: the last ones.
 const REMEMBERED: usize = 100;
 
-/// What stands in the place of an error that may tell of the server's insides.
-const SEE_LOG: &str = "it could not be worked on; the server's log says why";
+/// What stands in the place of an error that may reveal the server's insides.
+const SEE_LOG: &str = "it failed; the server's log says why";
 
-/// How far a pass is.
+/// The state of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PassState {
     /// It runs.
     Running,
-    /// It came to its end; its report says how each table fared.
+    /// It finished; its report has the outcome of each table.
     Done,
-    /// It could not go through.
+    /// It failed.
     Failed,
 }
 
 /// A pass that somebody asked for.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct PassAnswer {
-    /// Its id, by which to ask about it.
+    /// Its id, by which a client can read its state.
     pub id: Uuid,
-    /// The catalog that it goes over.
+    /// The catalog that it works on.
     pub catalog: String,
-    /// How far it is.
+    /// Its state.
     pub state: PassState,
     /// When it began, by this host's clock.
     pub started_at: DateTime<Utc>,
@@ -66,7 +67,7 @@ pub struct PassAnswer {
 
 /// The passes that were asked for since the daemon started.
 pub struct Passes {
-    turn: Turn,
+    pass_lock: PassLock,
     run: RunPass,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -75,12 +76,12 @@ pub struct Passes {
 
 impl Passes {
     pub(super) fn new(
-        turn: Turn,
+        pass_lock: PassLock,
         run: RunPass,
         tasks: TaskTracker,
         stop: CancellationToken,
     ) -> Self {
-        Passes { turn, run, tasks, stop, known: Arc::default() }
+        Passes { pass_lock, run, tasks, stop, known: Arc::default() }
     }
 
     /// Starts a pass over a catalog. It ends by itself, or soon after the daemon is told to stop.
@@ -88,7 +89,7 @@ impl Passes {
     /// # Errors
     /// [`Problem::PassRunning`] while another one runs in this daemon.
     pub fn start(&self, catalog: String) -> Result<PassAnswer, Failure> {
-        let turn = self.turn.take().ok_or(Failure::Problem(Problem::PassRunning))?;
+        let guard = self.pass_lock.try_acquire().ok_or(Failure::Problem(Problem::PassRunning))?;
         let answer = PassAnswer {
             id: Uuid::new_v4(),
             catalog: catalog.clone(),
@@ -110,7 +111,7 @@ impl Passes {
                 Ok(Err(_)) | Err(_) => Err(SEE_LOG.to_owned()),
             };
             note(&known, id, end);
-            drop(turn);
+            drop(guard);
         };
         self.tasks.spawn(work.in_current_span());
         Ok(answer)
@@ -145,8 +146,8 @@ fn note(known: &Mutex<VecDeque<PassAnswer>>, id: Uuid, end: Result<PassReport, S
     }
 }
 
-/// A report for whoever asks: where something failed that nobody foresaw, its words may be the
-/// database's, and stay in the log.
+/// The report for the caller. The message of an unexpected error may be the database's, so it is
+/// only logged.
 fn without_insides(mut report: PassReport) -> PassReport {
     for table in report.tables.iter_mut().filter(|table| table.outcome == Outcome::Failed) {
         table.error = Some(SEE_LOG.to_owned());

@@ -1,11 +1,11 @@
-//! Policies: looked at, set, taken away, and what they would drop.
+//! The endpoints for the policies of a table: read, set and delete them, and show the table's plan.
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State as From;
 use axum::http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::extract::TablePath;
@@ -20,7 +20,7 @@ use crate::catalog::tables::{LiveTable, find_table};
 use crate::claims::{self, policy_changed};
 use crate::explicit::call::TableRef;
 use crate::explicit::problem::Problem;
-use crate::policy::listing::{ListedPolicy, listed};
+use crate::policy::listing::{PoliciesAnswer, listed};
 use crate::policy::set::{Wanted, set_policy};
 use crate::policy::unset::unset_gone;
 use crate::policy::{self, Mode, store};
@@ -44,13 +44,6 @@ pub struct PolicyBody {
     /// every append that was prepared before conflicts once. Left as it is if not given.
     #[serde(default)]
     pub fence: Option<bool>,
-}
-
-/// The policies of a table: the stored one and the property's, as far as there are any.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct PoliciesAnswer {
-    /// The one in force is marked.
-    pub policies: Vec<ListedPolicy>,
 }
 
 /// The parameters of a DELETE.
@@ -107,7 +100,7 @@ async fn policies(connection: &mut Session, table: &TableRef) -> Result<Policies
     Ok(PoliciesAnswer { policies })
 }
 
-/// Sets the table's stored policy, in the place of the one that it may have.
+/// Sets the table's stored policy. An existing one is replaced.
 #[utoipa::path(
     put,
     path = "/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/partition-retention",
@@ -128,10 +121,10 @@ pub async fn put_policy(
     JsonBody(body): JsonBody<PolicyBody>,
 ) -> Result<Json<PoliciesAnswer>, Failure> {
     let mut session = state.sessions.open(Use::Change).await?;
-    let (settings, shield) = (state.settings, state.shield);
+    let (settings, claims) = (state.settings, state.claims);
     let work = async move {
         let (connection, table) = (&mut session.connection, path.table());
-        let set = set(connection, &table, &body, &caller.name, &settings, &shield).await;
+        let set = set(connection, &table, &body, &caller.name, &settings, &claims).await;
         session.close().await;
         set
     };
@@ -144,7 +137,7 @@ async fn set(
     body: &PolicyBody,
     by: &str,
     settings: &Settings,
-    shield: &claims::Settings,
+    claims: &claims::Settings,
 ) -> Result<PoliciesAnswer, Failure> {
     find(connection, table).await?;
     let wanted = Wanted {
@@ -160,12 +153,12 @@ async fn set(
     let set = set_policy(connection, wanted, settings.min_keep)
         .await
         .map_err(|error| Failure::of(&error, Problem::Validation))?;
-    policy_changed(connection, &set.table, shield).await;
+    policy_changed(connection, &set.table, claims).await;
     policies(connection, table).await
 }
 
-/// Takes the table's stored policy away. Where it has none, the policies are forgotten of tables that had
-/// its name, or whose place it took, and are gone.
+/// Deletes the table's stored policy. Where it has none, the policies of dropped tables are deleted that
+/// had its name, or whose place it took.
 ///
 /// Refused with 409 `property_takes_over` where the table's property would be in force then.
 #[utoipa::path(
@@ -186,11 +179,11 @@ pub async fn delete_policy(
     Params(params): Params<UnsetParams>,
 ) -> Result<StatusCode, Failure> {
     let mut session = state.sessions.open(Use::Change).await?;
-    let (settings, shield) = (state.settings, state.shield);
+    let (settings, claims) = (state.settings, state.claims);
     let work = async move {
         let accept = params.accept_property;
         let (connection, table) = (&mut session.connection, path.table());
-        let unset = unset(connection, &table, accept, &caller.name, &settings, &shield).await;
+        let unset = unset(connection, &table, accept, &caller.name, &settings, &claims).await;
         session.close().await;
         unset
     };
@@ -203,7 +196,7 @@ async fn unset(
     accept_property: bool,
     by: &str,
     settings: &Settings,
-    shield: &claims::Settings,
+    claims: &claims::Settings,
 ) -> Result<(), Failure> {
     let names = (table.namespace.as_str(), table.table.as_str());
     let live = match find(connection, table).await {
@@ -212,7 +205,7 @@ async fn unset(
             let gone = unset_gone(connection, &table.catalog, names, None, by).await?;
             return if gone.is_empty() { Err(failure) } else { Ok(()) };
         }
-        // What could not be asked tells of no table that it is gone.
+        // A catalog that could not be asked says of no table that it is gone.
         Err(failure) => return Err(failure),
     };
     if store::rows(connection, &live.identity).await?.stored.is_none() {
@@ -247,11 +240,11 @@ async fn unset(
         }
     }
     policy::unset::unset(connection, &live, by).await?;
-    policy_changed(connection, &live.identity, shield).await;
+    policy_changed(connection, &live.identity, claims).await;
     Ok(())
 }
 
-/// What a pass would drop from the table, what stays and why. Never writes.
+/// What a pass would drop from the table, what it would keep, and why. Never writes.
 #[utoipa::path(
     get,
     path = "/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/partition-retention/plan",

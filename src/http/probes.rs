@@ -1,4 +1,5 @@
-//! What machines ask: whether we live, whether the database answers, what is counted.
+//! The endpoints for probes and Prometheus: `/livez` (the process runs), `/healthz` (the database
+//! answers) and `/metrics`.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Every path, with and without the version, and the document that describes them: both come
-//! from the same list, so that none is missing in the other.
+//! The list of all routes. The router, which serves each path with and without the version, and the
+//! OpenAPI document are both made from this list, so that no path is missing in one of them.
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,5 +1,7 @@
-//! Without tokens whoever reaches the port may do everything, and a browser on the same host
-//! reaches it for any page that it shows. Pages are kept out by what a browser cannot leave off.
+//! Refuses requests that a web page sent, where no tokens are configured. Without tokens, whoever
+//! can connect to the port may do everything, and a browser on the same host can connect for any
+//! page that it shows. Such requests are recognised by headers that a page cannot keep its browser
+//! from sending.
 
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue};
@@ -7,8 +9,8 @@ use axum::http::{HeaderMap, HeaderValue};
 use super::failure::Failure;
 use crate::explicit::problem::Problem;
 
-/// Refuses a request of which a proxy before us, or a check of ours, may take another host than what
-/// comes after it.
+/// Refuses a request with more than one Host header. A proxy in front of tailrace, or a check here,
+/// may use another of them than later code.
 ///
 /// # Errors
 /// 400 `bad_request`.
@@ -22,8 +24,8 @@ pub fn refuse_two_hosts(headers: &HeaderMap) -> Result<(), Failure> {
     }
 }
 
-/// Refuses what a page of a browser sent, and what came by a name that is not this host's own (a
-/// page's name may be made to mean this host).
+/// Refuses a request that a web page sent, and a request to a host name that is not this host's own
+/// (a page can reach this host by DNS rebinding).
 ///
 /// # Errors
 /// [`Failure::Forbidden`].

@@ -1,4 +1,5 @@
-//! Connections: their number, their timeouts, their end.
+//! Accepts and serves connections: limits their number, applies the timeouts, and closes them at
+//! the end.
 
 use std::io;
 use std::net::SocketAddr;
@@ -47,7 +48,7 @@ impl Server {
     /// Listens at `address`.
     ///
     /// # Errors
-    /// The address cannot be had.
+    /// It cannot listen at the address.
     pub async fn bind(
         address: SocketAddr,
         config: &Config,
@@ -76,8 +77,8 @@ impl Server {
         self.listener.local_addr()
     }
 
-    /// Serves until `stop`, then lets what is in flight end, at most for the grace. Returns
-    /// whether all of it did.
+    /// Serves until `stop`, then waits for the requests in flight, at most for the grace. Returns
+    /// whether all of them ended.
     pub async fn run(self, stop: CancellationToken) -> bool {
         if let Ok(address) = self.address() {
             tracing::info!(

@@ -1,10 +1,11 @@
-//! The database sessions of requests: a bounded number, each opened for one request and closed
-//! after it. None is handed on, so none can be handed on inside a transaction, with a setting
-//! that somebody left, or with a password that was rotated since.
+//! The database sessions of requests. Each is opened for one request and closed after it. Sessions
+//! are not pooled, so no request gets a session that is inside a transaction, that has settings of
+//! another request, or that was opened with a password which was rotated since.
 //!
-//! Whoever only looks has fewer of them than there are, so that no number of readers keeps an
-//! operator from dropping something or from stopping a policy. And only so many of them wait for one,
-//! for whoever waits has a connection, and these have a number too.
+//! The number of sessions is bounded. Requests that only read may use fewer of them than requests
+//! that change something, so that readers never keep an operator from dropping a partition or from
+//! stopping a policy. The number of reading requests that wait for a session is bounded too,
+//! because each of them occupies a connection, and the number of connections is bounded.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -69,22 +70,22 @@ pub struct Sessions {
     patience: Duration,
 }
 
-/// How many there may be of what.
+/// The limits of the sessions of requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Numbers {
     pub sessions: usize,
-    /// Of them, those of requests that look.
+    /// How many of them requests that only read may have.
     pub looking: usize,
-    /// Requests that wait for one of those.
+    /// How many requests that only read may wait for a session.
     pub waiting: usize,
 }
 
 /// What a session is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// To read, whoever asks.
+    /// To read.
     Look,
-    /// To change something, or to start what does.
+    /// To change something, or to start work that does.
     Change,
 }
 
@@ -96,7 +97,7 @@ pub struct RequestSession {
 }
 
 impl Sessions {
-    /// At most so many at once; who has to wait for one is patient for so long.
+    /// At most `most` sessions at once. A request waits for a session for at most `patience`.
     pub fn new(database: OpenDatabase, most: Numbers, patience: Duration) -> Self {
         Sessions {
             database,
@@ -110,10 +111,10 @@ impl Sessions {
     /// Opens a session, once one may be opened.
     ///
     /// # Errors
-    /// [`Failure::Unavailable`] where none may be opened in time, too many wait for one, or the
-    /// database is away;
-    /// [`Problem::Unfit`](crate::explicit::problem::Problem::Unfit) where our schema in it is not
-    /// the one that this program works with.
+    /// [`Failure::Unavailable`] where no session is free in time, too many requests wait for one,
+    /// or the database cannot be reached;
+    /// [`Problem::Unfit`](crate::explicit::problem::Problem::Unfit) where the schema `tailrace` is
+    /// not the one that this program works with.
     pub async fn open(&self, to: Use) -> Result<RequestSession, Failure> {
         let permits = async {
             // First this one: whoever waits for it must hold none that others could use.
@@ -151,7 +152,7 @@ impl DerefMut for RequestSession {
 }
 
 impl RequestSession {
-    /// Ends it in good order.
+    /// Closes the session in an orderly way.
     pub async fn close(self) {
         close(self.connection).await;
     }

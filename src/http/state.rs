@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The state that all requests share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::config::Config;
 use crate::explicit::Bounds;
 use crate::metrics::Metrics;
 use crate::sweep::Settings;
-use crate::sweep::pass_lock::Turn;
+use crate::sweep::pass_lock::PassLock;
 use crate::verify;
 
-/// What the interface needs of the daemon that it is a part of.
+/// What the interface needs from its daemon.
 pub struct Context {
     /// How to reach the database; asked anew for each session, so that a rotated password is
     /// found.
@@ -29,10 +29,10 @@ pub struct Context {
     /// Runs a pass.
     pub pass: RunPass,
     /// Lets one pass run at a time.
-    pub turn: Turn,
-    /// What is counted.
+    pub pass_lock: PassLock,
+    /// The metrics.
     pub metrics: Arc<Metrics>,
-    /// Who may; anybody, where there are none.
+    /// The tokens. Without them anybody may use the interface.
     pub tokens: Option<Arc<Tokens>>,
 }
 
@@ -45,7 +45,7 @@ pub struct State {
     pub(super) tokens: Option<Arc<Tokens>>,
     pub(super) settings: Settings,
     pub(super) verify: verify::Settings,
-    pub(super) shield: claims::Settings,
+    pub(super) claims: claims::Settings,
     pub(super) bounds: Bounds,
     pub(super) body_timeout: Duration,
     drops: Arc<Semaphore>,
@@ -69,12 +69,12 @@ impl State {
         Arc::new(State {
             probe: Probe::new(context.database.clone()),
             sessions: Sessions::new(context.database, most, patience),
-            passes: Passes::new(context.turn, context.pass, tasks.clone(), stop),
+            passes: Passes::new(context.pass_lock, context.pass, tasks.clone(), stop),
             metrics: context.metrics,
             tokens: context.tokens,
             settings: Settings::from_config(config),
             verify: verify::Settings::from_config(config),
-            shield: claims::Settings::from_config(config),
+            claims: claims::Settings::from_config(config),
             bounds: Bounds::from_config(config),
             body_timeout: config.http.body_timeout.get(),
             drops: Arc::new(Semaphore::new(drops)),
@@ -87,13 +87,13 @@ impl State {
         &self.tasks
     }
 
-    /// The right to drop something, at once or not at all. It is held until it is dropped.
+    /// A permit for one drop; refused at once where the limit of drops is reached.
     pub(super) fn may_drop(&self) -> Result<OwnedSemaphorePermit, Failure> {
         self.drops.clone().try_acquire_owned().map_err(|_| Failure::TooManyDrops)
     }
 
-    /// Carries work to its end in a task of its own: a client that goes away meanwhile, or a
-    /// shutdown, does not drop it where it stands.
+    /// Runs work to its end in a task of its own, so that neither a client that goes away nor a
+    /// shutdown interrupts it.
     ///
     /// # Errors
     /// Those of the work; [`crate::explicit::problem::Problem::Internal`] if it panics.

@@ -1,5 +1,5 @@
-//! The stream of a connection: a client that takes nothing of its answer is given up, and the connection is told
-//! what was read and flushed.
+//! The byte stream of a connection. It fails where the client does not take its answer for too
+//! long, and notifies the connection of what was read and flushed.
 
 use std::io;
 use std::pin::Pin;
@@ -24,7 +24,7 @@ pub fn bounded(
     Box::pin(bounded)
 }
 
-/// A stream that tells its connection.
+/// A stream that notifies its connection of reads and flushes.
 pub struct Telling {
     stream: TcpStream,
     connection: Arc<Connection>,

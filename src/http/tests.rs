@@ -1,4 +1,5 @@
-//! What no client can bring about from outside: a panic, every problem, full hands.
+//! Tests of the HTTP interface inside the process: what a client from outside cannot bring about.
+//! These are a panic in a handler, each problem as bytes, and more drops than may run at once.
 
 mod document;
 mod fuzz;
@@ -30,7 +31,7 @@ fn state() -> Arc<State> {
     let context = Context {
         database: Arc::new(|| anyhow::bail!("postgres://secret@host is away")),
         pass: Arc::new(|_, _| async { anyhow::bail!("no pass") }.boxed()),
-        turn: Default::default(),
+        pass_lock: Default::default(),
         metrics: Default::default(),
         tokens: None,
     };
@@ -57,7 +58,7 @@ async fn every_problem_has_its_bytes() {
     let table = || "events.raw".to_owned();
     let text = || "so".to_owned();
     let conflict = Problem::CommitQueueTimeout {
-        reason: "the commit lock was not had".to_owned(),
+        reason: "the commit lock could not be acquired".to_owned(),
         retry_after: Duration::from_millis(1_001),
     };
     let cases: [(Failure, u16, Option<&str>, &str); 23] = [
@@ -98,7 +99,7 @@ async fn every_problem_has_its_bytes() {
             Problem::TableRecreated { table: table() }.into(),
             409,
             None,
-            r#"{"detail":"table events.raw is another incarnation than the expected one","error":"table_recreated","retry":"re-prepare","tables":["events.raw"]}"#,
+            r#"{"detail":"table events.raw has another UUID than the expected one","error":"table_recreated","retry":"re-prepare","tables":["events.raw"]}"#,
         ),
         (
             Problem::DdlSinceReadSnapshot { table: table(), read_snapshot: 7 }.into(),
@@ -148,7 +149,7 @@ async fn every_problem_has_its_bytes() {
             conflict.into(),
             503,
             Some("2"),
-            r#"{"detail":"the commit lock was not had; nothing was written, try again","error":"commit_queue_timeout"}"#,
+            r#"{"detail":"the commit lock could not be acquired; nothing was written, try again","error":"commit_queue_timeout"}"#,
         ),
         (
             Failure::Unavailable,
@@ -166,7 +167,7 @@ async fn every_problem_has_its_bytes() {
             Problem::OutcomeUnknown { table: table() }.into(),
             503,
             None,
-            r#"{"detail":"the database was lost while it committed: whether the files of table events.raw were ended is not known; if they were, it is the newest drop of the table in `tailrace trace` and GET .../drops. Look there before you ask again, or files that came since go too","error":"unavailable"}"#,
+            r#"{"detail":"the database was lost while it committed: whether the files of table events.raw were ended is not known; if they were, it is the newest drop of the table in `tailrace trace` and GET .../drops. Look there before you ask again, or files that were added since are dropped too","error":"unavailable"}"#,
         ),
         (
             Problem::Unfit(Unfit::Newer(7)).into(),

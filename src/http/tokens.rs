@@ -1,8 +1,8 @@
-//! Who may: the file of tokens.
+//! The file of tokens, which says who may use the HTTP interface.
 //!
-//! One line per token: its name, its role, the SHA-256 of its text in hex, between blanks.
-//! Empty lines and lines that begin with `#` say nothing. The tokens themselves are nowhere. Nobody but
-//! this process's user and root may be able to write the file.
+//! Each line has one token: its name, its role, and the SHA-256 of its text in hex, separated by
+//! blanks. Empty lines and lines that begin with `#` are ignored. The text of a token is stored
+//! nowhere. Nobody but this process's user and root may be able to write the file.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -15,33 +15,33 @@ use super::failure::Failure;
 use crate::events;
 use crate::files::{Links, open_plain, who_else_writes};
 
-/// No token is longer; whatever is, is not compared.
+/// The longest token. A longer one is not compared.
 const LONGEST_TOKEN: usize = 512;
 
 /// What a token allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// To look, and to try out.
+    /// May read, and make dry runs.
     Reader,
-    /// All.
+    /// May do everything.
     Operator,
 }
 
-/// Who asks.
+/// The caller of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// The token's name; `http` where none is asked for.
+    /// The token's name; `http` where no tokens are configured.
     pub name: Arc<str>,
     pub role: Role,
 }
 
 impl Caller {
-    /// Whoever it is, where no tokens are configured.
+    /// The caller where no tokens are configured.
     pub fn anybody() -> Self {
         Caller { name: "http".into(), role: Role::Operator }
     }
 
-    /// Refuses whoever may only look.
+    /// Refuses a caller who may only read.
     ///
     /// # Errors
     /// [`Failure::Forbidden`].
@@ -81,7 +81,7 @@ impl Tokens {
         Ok(Tokens { file: file.to_owned(), entries })
     }
 
-    /// Reads the file anew. Where it is wrong, the tokens stay as they are, and the log says so.
+    /// Reads the file again. If the file is wrong, the tokens stay as they are, and this is logged.
     pub fn reload(&self) {
         let file = self.file.display();
         match entries_of(&self.file) {
@@ -104,7 +104,8 @@ impl Tokens {
         }
     }
 
-    /// Whose token this is. Takes the same time whichever it is, or none.
+    /// The caller with this token. The search takes the same time for every token, known or
+    /// unknown.
     pub fn caller(&self, token: &[u8]) -> Option<Caller> {
         if token.is_empty() || token.len() > LONGEST_TOKEN {
             return None;

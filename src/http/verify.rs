@@ -1,4 +1,4 @@
-//! Whether what must hold does.
+//! The endpoint that runs `verify`: it checks the invariants of retention, and never writes.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::sweep::Scope;
 use crate::verify::report::Report;
 use crate::verify::verify_in;
 
-/// The path, for the one who decides what a reader may do: it only looks.
+/// The path. [`super::observe`] allows it to readers, because a verification never writes.
 pub(super) const PATH: &str = "/catalogs/{catalog}/maintenance/partition-retention/verify";
 
 /// The parameters of a verification.
@@ -32,7 +32,8 @@ pub struct VerifyParams {
 
 /// Verifies the catalog, as `tailrace verify --output json` does. Never writes.
 ///
-/// Answers 200 whatever it finds: `status` says it. Takes up to `verify.budget` for each check.
+/// Answers 200 whatever it finds; `status` has the result. Takes up to `verify.budget` for each
+/// check.
 #[utoipa::path(
     post,
     path = "/catalogs/{catalog}/maintenance/partition-retention/verify",

@@ -1,4 +1,4 @@
-//! What other roles may have put where we are about to create, or to look.
+//! Refuses objects of other roles in the schemas where tailrace creates objects or looks them up.
 
 use anyhow::bail;
 
@@ -18,13 +18,13 @@ pub fn in_sql(foreign: &Foreign) -> String {
     format!("{} {name}", foreign.kind)
 }
 
-/// Makes sure that the schema `tailrace` and all tables and functions in it belong to somebody whom we
-/// trust: ourselves, a role that we are a member of, a superuser, or the owner of the catalog or of
-/// its schema. Anybody else may have put tables, triggers and functions of their own there, which
-/// tailrace would then work with.
+/// Checks that the schema `tailrace` and all tables and functions in it belong to a trusted role: the
+/// session's role, a role that it is a member of, a superuser, or the owner of the catalog or of its
+/// schema. Another role may have created tables, triggers and functions there that tailrace would then
+/// use.
 ///
-/// A role that can create nothing is let past, for it only reads what another one has migrated;
-/// `tailrace doctor` tells of it. Nothing in the schema is touched here.
+/// A role that can create nothing is not refused, because it only reads what another role has
+/// migrated; `tailrace doctor` reports this. Nothing in the schema is touched here.
 ///
 /// # Errors
 /// In words, with the owner and what to do.
@@ -56,11 +56,11 @@ pub async fn refuse_foreign_owner(
     )
 }
 
-/// Makes sure that no function in the catalog's schema is called by the texts of the migrations from
-/// `first` on.
+/// Checks that the SQL of the migrations from `first` on calls no function in the catalog's schema.
 ///
-/// They cannot be changed any more. Of their calls by a bare name, `quote_ident(current_schema())` is
-/// the only one for whose argument types (a name) `pg_catalog` has no function of exactly these.
+/// These migrations cannot be changed any more. Of their calls by a bare name only
+/// `quote_ident(current_schema())` is at risk: its argument is of type `name`, and `pg_catalog` has
+/// no function with exactly this argument type.
 ///
 /// # Errors
 /// In words, with the function and its owner.

@@ -7,21 +7,26 @@ use crate::catalog::connect::quote_identifier;
 pub enum Purpose {
     /// Policies and passes: without it nothing works as it should.
     Passes,
-    /// What proves that a file's partition values are what its spec says: without it doubtful values
-    /// are kept, and the others are not compared with column statistics.
+    /// What proves that a file's partition values are what its spec says. Without it files with
+    /// ambiguous values are kept, and the others are not compared with column statistics.
     Evidence,
     /// The explicit drop, truncate, and the feed of changes.
     ExplicitDropsAndFeed,
     /// The claims that keep compaction from files about to be dropped (`compaction.claims`).
-    Shield,
+    CompactionClaims,
     /// What only `tailrace trace`, `tailrace doctor` and `tailrace debt` read.
     Inspection,
 }
 
 impl Purpose {
     /// All of them, the one that is needed most first.
-    pub const ALL: [Self; 5] =
-        [Self::Passes, Self::Evidence, Self::Shield, Self::ExplicitDropsAndFeed, Self::Inspection];
+    pub const ALL: [Self; 5] = [
+        Self::Passes,
+        Self::Evidence,
+        Self::CompactionClaims,
+        Self::ExplicitDropsAndFeed,
+        Self::Inspection,
+    ];
 
     /// What does not work without its rights, in lines.
     fn without(self) -> &'static [&'static str] {
@@ -29,9 +34,9 @@ impl Purpose {
             Self::Passes => &["None of these can be left out."],
             Self::Evidence => &[
                 "Without them a pass drops by partition values alone and keeps the files whose value is",
-                "doubtful, and `tailrace doctor` calls that a problem.",
+                "ambiguous, and `tailrace doctor` calls that a problem.",
             ],
-            Self::Shield => &[
+            Self::CompactionClaims => &[
                 "A server before V15 has no hog_compaction_claim: that statement fails there, and the",
                 "others go through.",
             ],
@@ -40,12 +45,12 @@ impl Purpose {
     }
 
     /// As a sentence goes on after "needed for".
-    pub fn in_words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Passes => "policies and passes",
             Self::Evidence => "checking partition values by column statistics and row order",
             Self::ExplicitDropsAndFeed => "explicit drops and the feed of changes",
-            Self::Shield => "compaction.claims",
+            Self::CompactionClaims => "compaction.claims",
             Self::Inspection => "trace, doctor and debt",
         }
     }
@@ -131,28 +136,36 @@ pub fn grants(schema: &str, role: &str) -> String {
         "-- The rights that tailrace needs, one statement for each object. Printed by\n\
          -- `tailrace doctor --grants`; run as the owner of the objects, after `tailrace migrate`.\n",
     );
-    let all = needed();
     for purpose in Purpose::ALL {
-        let rights: Vec<&Right> = all.iter().filter(|right| right.purpose == purpose).collect();
-        text.push_str(&format!("\n-- For {}.\n", purpose.in_words()));
+        text.push_str(&format!("\n-- For {}.\n", purpose.describe()));
         purpose.without().iter().for_each(|line| text.push_str(&format!("-- {line}\n")));
-        let mut written = Vec::new();
-        for right in &rights {
-            if written.contains(&right.object) {
-                continue;
-            }
-            written.push(right.object);
-            let of = rights.iter().filter(|other| other.object == right.object);
-            let privileges: Vec<String> = of.map(|right| right.privilege_in_sql()).collect();
-            text.push_str(&format!(
-                "grant {} on {} to {};\n",
-                privileges.join(", "),
-                right.object.in_sql(schema),
-                as_identifier(role)
-            ));
-        }
+        let lines = statements(purpose, schema, role).into_iter();
+        lines.for_each(|statement| text.push_str(&format!("{statement}\n")));
     }
     text
+}
+
+/// The statements of [`grants`] for one purpose, one for each object.
+pub fn statements(purpose: Purpose, schema: &str, role: &str) -> Vec<String> {
+    let all = needed();
+    let rights: Vec<&Right> = all.iter().filter(|right| right.purpose == purpose).collect();
+    let mut written = Vec::new();
+    let mut statements = Vec::new();
+    for right in &rights {
+        if written.contains(&right.object) {
+            continue;
+        }
+        written.push(right.object);
+        let of = rights.iter().filter(|other| other.object == right.object);
+        let privileges: Vec<String> = of.map(|right| right.privilege_in_sql()).collect();
+        statements.push(format!(
+            "grant {} on {} to {};",
+            privileges.join(", "),
+            right.object.in_sql(schema),
+            as_identifier(role)
+        ));
+    }
+    statements
 }
 
 /// The words that are no name without quotes, of all versions of Postgres that are served.
@@ -290,14 +303,14 @@ const LIST: &[Listed] = &[
     (Purpose::ExplicitDropsAndFeed, &["SELECT"], &[], &[hog("hog_commit_receipt")]),
     (Purpose::ExplicitDropsAndFeed, &["INSERT"], &[], &[ours("drop_receipt")]),
     (
-        Purpose::Shield,
+        Purpose::CompactionClaims,
         &["SELECT", "INSERT", "UPDATE", "DELETE"],
         &[],
         &[hog("hog_compaction_claim")],
     ),
-    (Purpose::Shield, &["INSERT", "UPDATE"], &[], &[ours("window_rule")]),
-    (Purpose::Shield, &["SELECT", "INSERT", "DELETE"], &[], &[ours("claimant")]),
-    (Purpose::Shield, &["SELECT", "UPDATE"], &[], &[ours("window_setting")]),
+    (Purpose::CompactionClaims, &["INSERT", "UPDATE"], &[], &[ours("window_rule")]),
+    (Purpose::CompactionClaims, &["SELECT", "INSERT", "DELETE"], &[], &[ours("claimant")]),
+    (Purpose::CompactionClaims, &["SELECT", "UPDATE"], &[], &[ours("window_setting")]),
     (
         Purpose::Inspection,
         &["SELECT"],

@@ -1,6 +1,6 @@
-//! Sessions for work: each is checked when it is opened, so that nobody works on a catalog whose
-//! ledger or whose server this program does not know, or on another schema than the one that our rows
-//! are about.
+//! Sessions that are checked when they are opened. A session is refused where the database's ledger
+//! of migrations or its server is unknown to this program, or where the rows of tailrace are about
+//! the catalog in another schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -16,8 +16,8 @@ use crate::catalog::server::{self, Misfit, ServerTables};
 use crate::catalog::session::Session;
 use crate::events;
 
-/// Why this program cannot work with a database: our schema in it is another one, the server's tables are
-/// none that it can work on, or the session is not ours alone.
+/// Why this program cannot work with a database: its schema `tailrace` is not this program's, it has
+/// unsuitable server tables, or the session is shared with other clients.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// A migration that this program needs was not applied.
@@ -37,23 +37,23 @@ pub enum Unfit {
          use a released version"
     )]
     OtherBuild(i64),
-    /// There are our tables, and no schema of a catalog is recorded in them.
+    /// The tables of tailrace exist, and record no schema of a catalog.
     #[error("the database's schema tailrace was never set up: run `tailrace migrate`")]
     NeverSetUp,
-    /// The session is not ours alone.
+    /// The session is shared with other clients.
     #[error(transparent)]
     Shared(#[from] SharedSession),
     /// The server is too old, or newer in a way that matters.
     #[error(transparent)]
     Server(#[from] Misfit),
-    /// Our rows are about the catalog in another schema.
+    /// The rows of tailrace are about the catalog in another schema.
     #[error(
         "tailrace was set up in this database for the catalog in schema {recorded:?}, and \
          database.schema says {configured:?}: set it back, for policies and history belong to \
          that catalog"
     )]
     OtherSchema {
-        /// The schema that our rows are about.
+        /// The schema that the rows of tailrace are about.
         recorded: String,
         /// The schema that the configuration names.
         configured: String,
@@ -61,10 +61,10 @@ pub enum Unfit {
 }
 
 impl Database {
-    /// Opens a session for work on the catalog's schema, after making sure that the server's tables are
-    /// those of a server that this program can work on, and that our schema is there, as this program
-    /// needs it, and belongs to that schema. How it is set up is said at [`Database::unchecked`]; the
-    /// check costs no round trip of its own.
+    /// Opens a session for work on the catalog's schema. Checks that this program can work with the
+    /// server's tables, and that the schema `tailrace` is there, has this program's migrations, and is
+    /// about that catalog. [`Database::unchecked`] says how a session is set up. The check needs no extra
+    /// round trip.
     ///
     /// # Errors
     /// [`Unfit`], or as the driver reports it ([`sqlx::Error`]; see [`Failure`]).
@@ -80,8 +80,8 @@ impl Database {
         self.checked(Access::ReadOnly).await
     }
 
-    /// Works in a session that is opened for that, as [`Self::session`] or [`Self::read_only_session`] does,
-    /// and ends it in good order, however the work ended.
+    /// Runs work in a session of its own, opened as [`Self::session`] or [`Self::read_only_session`] does,
+    /// and closes the session in an orderly way, however the work ended.
     ///
     /// # Errors
     /// As there, or the work's own.
@@ -110,12 +110,12 @@ impl Database {
             close(connection).await;
             return Err(unfit.into());
         }
-        tell_unknown(&installed.server);
+        log_unknown(&installed.server);
         Ok(connection)
     }
 
-    /// Why this program cannot work with the server's tables, whatever is installed of ours. `None` where
-    /// it can, or where the database cannot be asked.
+    /// Why this program cannot work with the server's tables, whether or not tailrace is installed.
+    /// `None` where it can, or where the database cannot be asked.
     pub async fn refused_server(&self) -> Option<Unfit> {
         let (connection, rows) = self.open(Access::ReadOnly, &server::QUESTION).await.ok()?;
         close(connection).await;
@@ -123,8 +123,9 @@ impl Database {
     }
 }
 
-/// Warns of columns of the server that we do not know, once in the life of the process for the same ones.
-fn tell_unknown(server: &ServerTables) {
+/// Warns of columns of the server that tailrace does not know, once in the life of the process for the
+/// same ones.
+fn log_unknown(server: &ServerTables) {
     static TOLD: Mutex<BTreeSet<Vec<String>>> = Mutex::new(BTreeSet::new());
     let unknown = server.unknown();
     if unknown.is_empty() {
@@ -140,8 +141,7 @@ fn tell_unknown(server: &ServerTables) {
     }
 }
 
-/// Makes sure of a session that is open what [`Database::session`] makes sure of. Only reads; one
-/// round trip.
+/// Checks an open session as [`Database::session`] does. Only reads; one round trip.
 ///
 /// # Errors
 /// As there.
@@ -150,7 +150,7 @@ pub async fn check(connection: &mut Session, schema: &str) -> anyhow::Result<()>
     Ok(Installed::read(&rows)?.fits(schema)?)
 }
 
-/// As [`check`], of our schema alone.
+/// As [`check`], but only of the schema `tailrace`.
 ///
 /// # Errors
 /// As there.
@@ -281,9 +281,11 @@ mod tests {
         let known = [
             "catalog/pooler.rs",
             "doctor/examine.rs",
+            "doctor/versions.rs",
             "http/sessions.rs",
             // Migrates.
             "installation.rs",
+            "installation/first.rs",
             // This test's words.
             "installation/session.rs",
         ];

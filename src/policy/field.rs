@@ -1,4 +1,4 @@
-//! `field`: from what a person wrote to the column whose time counts.
+//! `field`: finds the column of time that a person named.
 
 use std::fmt;
 
@@ -102,11 +102,8 @@ impl FieldExpression {
             return Ok(column.field_id);
         }
         Err(refuse(match fields[0].transform.as_str() {
-            "bucket" => "is a bucket, which says nothing of time".to_owned(),
-            _ => format!(
-                "is the identity of a {} column, which says nothing of time",
-                column.col_type
-            ),
+            "bucket" => "is a bucket, which gives no date".to_owned(),
+            _ => format!("is the identity of a {} column, which gives no date", column.col_type),
         }))
     }
 }
@@ -191,9 +188,9 @@ mod tests {
             ("tags.element", "names no column \"tags.element\" of the table"),
             ("Timestamp", "names no column \"Timestamp\" of the table"),
             ("month(timestamp)", "is not what the table is partitioned by (no month of timestamp)"),
-            ("team_id", "is a bucket, which says nothing of time"),
-            ("bucket(team_id)", "is a bucket, which says nothing of time"),
-            ("name", "is the identity of a string column, which says nothing of time"),
+            ("team_id", "is a bucket, which gives no date"),
+            ("bucket(team_id)", "is a bucket, which gives no date"),
+            ("name", "is the identity of a string column, which gives no date"),
         ] {
             let error = FieldExpression::parse(text).unwrap().resolve(&shape).unwrap_err();
             assert_eq!(error.to_string(), format!("field {text:?} {reason}; {all}"));

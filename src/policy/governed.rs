@@ -19,7 +19,7 @@ pub struct Governed {
     pub policy: Result<Policy, String>,
     /// The table's columns and its live spec.
     pub shape: TableShape,
-    /// Since when the policy is in force as it is; `None` where none is, or nobody can tell.
+    /// Since when the policy is in force as it is; `None` where none is, or it is unknown.
     pub since: Option<UtcInstant>,
 }
 
@@ -77,7 +77,7 @@ impl Policy {
     }
 }
 
-/// Since when the policy is in force as it is; `None` where nobody can tell.
+/// Since when the policy is in force as it is; `None` where it is unknown.
 ///
 /// A stored one since it was set. A property since the snapshot in which the table got its text, whenever a
 /// pass mirrored it, or since a stored policy that won over it was taken away, if that was later.

@@ -1,5 +1,5 @@
-//! Rows of `tailrace.policy` with their tables, whether or not those are there: what listings read, and what
-//! a person settles of tables that are gone (see [`super::tombstones`]).
+//! Rows of `tailrace.policy` with their tables, whether or not these exist: for listings, and for a person
+//! who settles the policies of tables that are gone (see [`super::tombstones`]).
 
 use super::store::PolicyRow;
 use crate::catalog::session::Session;
@@ -8,7 +8,7 @@ use crate::catalog::session::Session;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptRow {
     pub catalog_id: i64,
-    /// The table's key; another incarnation than the row's may have it.
+    /// The table's key; another table than the row's may have it.
     pub table_id: i64,
     /// The catalog's name when the table was last seen; the three names are missing only where no pass
     /// of this version has seen it.

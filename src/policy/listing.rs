@@ -14,6 +14,13 @@ use crate::catalog::session::Session;
 use crate::catalog::specs::live_columns;
 use crate::catalog::tables::{LiveTable, TableIdentity};
 
+/// Policies, as JSON has them: those of a table, the stored one and the property's, or of several.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PoliciesAnswer {
+    /// The one that counts has `in_force`.
+    pub policies: Vec<ListedPolicy>,
+}
+
 /// A policy row with its table, as JSON has it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ListedPolicy {
@@ -23,7 +30,7 @@ pub struct ListedPolicy {
     pub namespace: String,
     /// The table's name.
     pub table: String,
-    /// The table's incarnation.
+    /// The table's UUID.
     pub table_uuid: Uuid,
     /// Stored, or the table's property as a pass last saw it.
     pub source: Source,
@@ -55,7 +62,7 @@ pub struct ListedPolicy {
     /// Why a property is not followed.
     pub problem: Option<String>,
     /// Only where the table is gone: then the names are those that it had, and the policy is in force
-    /// again when the same incarnation is back.
+    /// again when the same table (by UUID) is back.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
     /// Since when a pass has seen that, if one has.

@@ -1,4 +1,4 @@
-//! What a policy's field is called by now: a policy is bound to a column by its id, and names change.
+//! The present name of a policy's field. A policy is bound to a column by its id, and names change.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! The table property `partition_retention`: a second, read-only source of policies.
 //!
 //! Its value is JSON text, an object: `{"field": "day(timestamp)", "keep": "7d"}`, optionally with
-//! `"mode"` and `"fence"`. Whatever else it says is refused: a key that we do not know may be one that
-//! somebody relies on.
+//! `"mode"` and `"fence"`. A property with any other key is refused, because somebody may rely on what the key
+//! means.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How a stored policy comes to be, whoever asks for it.
+//! Stores a policy, for every caller that sets one.
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@
 //! its writer returns is not acted upon by any commit after that; and a drop that meets a
 //! writer at work gives up at once (`policy_changed`). Writers never take the commit lock.
 //!
-//! A row is of one incarnation of a table. Where that is gone the row stays for a while as a tombstone
+//! A row is of one table, by its UUID. Where that is gone the row stays for a while as a tombstone
 //! (see [`super::tombstones`]).
 
 use uuid::Uuid;
@@ -22,7 +22,7 @@ use crate::rules::keep::Keep;
 pub struct PolicyRow {
     /// `stored` or `property`.
     pub source: String,
-    /// The incarnation that it is for.
+    /// The UUID of the table that it is for.
     pub table_uuid: Uuid,
     /// As written.
     pub field: String,
@@ -76,7 +76,7 @@ pub struct PolicyRows {
     pub mirror: Option<PolicyRow>,
 }
 
-/// Reads the rows of a table, of this incarnation only.
+/// Reads the rows of a table, by its UUID.
 pub async fn rows(connection: &mut Session, table: &TableIdentity) -> sqlx::Result<PolicyRows> {
     let rows = sqlx::query_as!(
         PolicyRow,

@@ -1,5 +1,5 @@
-//! Policies of tables that are gone: not in force, and in force again when the same incarnation of the
-//! table is back. No table's policy follows a name by itself.
+//! Policies of tables that are gone. Such a policy is not in force. It is in force again when the same table,
+//! by its UUID, is back. No policy follows the name of a table.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! Taking away what somebody stored. What that lets go, and whether it is meant, is asked by who calls.
+//! Takes a stored policy away. The caller asks whether that is meant, and shows what is dropped without the
+//! policy.
 
 use super::tombstones::Tombstone;
 use super::{Source, store, tombstones};

@@ -1,7 +1,7 @@
 //! How expired tuples are grouped into commits. Pure.
 //!
-//! A partition dies whole: a commit takes whole tuples, oldest first, and only a tuple that is
-//! too large for a bounded hold is split.
+//! A partition is dropped whole: a commit takes whole tuples, oldest first, and only a tuple that is too
+//! large for a bounded lock hold is split.
 
 /// What bounds a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -192,7 +192,7 @@ pub fn decide(
     })
 }
 
-/// By how many nanoseconds each clock moved since the last accepted pass, where that can be told.
+/// By how many nanoseconds each clock moved since the last accepted pass, where that is known.
 struct Since {
     database: i128,
     host: Option<i128>,

@@ -2,7 +2,7 @@
 //! comes out.
 //!
 //! Two rests are due, and the longer one counts. One in proportion to the last hold, which keeps
-//! our share at the duty in the long run and spreads the holds out. And one that looks at the
+//! the share of tailrace at the duty cycle in the long run and spreads the holds out. And one that looks at the
 //! minute that the next hold would complete: equal holds with proportional rests between them can
 //! still crowd into one minute (one at its start, one at its end), and holds of different
 //! lengths can more so. How long the next hold will be nobody knows, so it is taken to be as long
@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// The stretch of time over which our share of the lock is looked at.
+/// The stretch of time over which tailrace's share of the lock is looked at.
 pub const WINDOW: Duration = Duration::from_secs(60);
 
 /// What is known of our holds of one catalog's commit lock: those of the last minute and the last
@@ -41,13 +41,13 @@ impl Pacer {
         }
     }
 
-    /// How long the lock has to be left alone from `now` on, for our share of it to be at most
+    /// How long the lock has to be left alone from `now` on, for tailrace's share of it to be at most
     /// `duty`, in (0, 1], in every minute.
     pub fn rest(&self, now: Instant, duty: f64) -> Duration {
         self.proportional(now, duty).max(self.window(now, duty))
     }
 
-    /// After a hold of 1 s, a duty of 0.2 rests for 4 s.
+    /// After a hold of 1 s, a duty cycle of 0.2 rests for 4 s.
     fn proportional(&self, now: Instant, duty: f64) -> Duration {
         let Some(last) = self.holds.back() else { return Duration::ZERO };
         let rest = last.length.as_secs_f64() * (1.0 - duty) / duty;

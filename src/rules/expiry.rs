@@ -1,10 +1,10 @@
 //! What is expired at a time, what will be and when: a pure function of the file's own spec,
-//! its stored values, `keep` and `now`. Doubt keeps.
+//! its stored values, `keep` and `now`. A file with an unknown or ambiguous time is kept.
 //!
 //! The one rule that deletes ([`has_expired`]): a value has expired iff the END of the range that it covers is
 //! at or before `now - keep`, under its own spec and under every other time transform that
 //! the table ever had in that place (see [`SpecJudge`]). What a value alone does not prove is
-//! weighed by [`evidence`].
+//! checked by [`evidence`].
 
 pub mod book;
 pub mod domain;
@@ -206,9 +206,9 @@ impl Judge {
     }
 
     /// Everything that the values of a tuple's time fields may mean, as a person reads it.
-    pub fn readings(&self, spec_id: Option<i64>, tuple: &StoredTuple) -> Vec<String> {
+    pub fn interpretations(&self, spec_id: Option<i64>, tuple: &StoredTuple) -> Vec<String> {
         let spec = spec_id.and_then(|spec_id| self.specs.get(&spec_id));
-        spec.map(|spec| spec.readings(&tuple.values)).unwrap_or_default()
+        spec.map(|spec| spec.interpretations(&tuple.values)).unwrap_or_default()
     }
 
     /// The tuple as a person reads it: values of time fields as dates, joined by ` / `.

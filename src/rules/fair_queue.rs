@@ -1,8 +1,8 @@
-//! Who may work for how long, where many share the time of a pass, and in which order. Pure.
+//! How long each table or catalog may work in a pass, and in which order. Pure.
 //!
-//! Everybody has a turn in a first round, with a fair share of the time that is left; whoever is
-//! not through by then waits for the next round, in which what the others left over is shared. Within a
-//! round what is due comes first, then late files, then all the rest.
+//! In a first round each has a time slice with a fair share of the time that is left. Those that have not
+//! finished wait for the next round, which shares the time that the others left. Within a round, what is due
+//! comes first, then late files, then all the rest.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -15,7 +15,7 @@ pub enum Step {
     Due,
     /// Files that came late.
     Late,
-    /// A full pass, a reading, and whatever else.
+    /// A full pass, a full scan, and whatever else.
     Rest,
 }
 
@@ -48,19 +48,19 @@ impl Steps {
     }
 }
 
-/// How far a turn of a table came.
+/// How far a time slice of a table came.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Came {
-    /// The last step of which all was tried, in this turn or an earlier one of the pass.
+    /// The last step of which all was tried, in this time slice or an earlier one of the pass.
     pub through: Option<Step>,
     /// Whether it came to the last step.
     pub is_at_rest: bool,
-    /// Whether a full pass is owed, or a reading to be gone on with.
+    /// Whether a full pass is owed, or a full scan to be gone on with.
     pub owes_rest: bool,
 }
 
 impl Came {
-    /// The step that another turn begins with, for a table that had one from this step on.
+    /// The step that another time slice begins with, for a table that had one from this step on.
     pub fn next(&self, step: Step) -> Step {
         let next = match self.through {
             None => Step::Due,
@@ -71,16 +71,16 @@ impl Came {
     }
 }
 
-/// Those who wait for their turn.
+/// Those who wait for a time slice.
 #[derive(Debug, Clone)]
-pub struct Slices<T> {
+pub struct FairQueue<T> {
     this_round: BTreeMap<Step, VecDeque<T>>,
     next_round: BTreeMap<Step, VecDeque<T>>,
 }
 
-/// A turn.
+/// A time slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slice<T> {
+pub struct TimeSlice<T> {
     pub whose: T,
     /// The step that it begins with.
     pub step: Step,
@@ -88,12 +88,12 @@ pub struct Slice<T> {
     pub share: Duration,
 }
 
-impl<T> Slices<T> {
+impl<T> FairQueue<T> {
     /// A first round, each step in this order.
     pub fn new(all: impl IntoIterator<Item = (Step, T)>) -> Self {
-        let mut slices = Slices { this_round: BTreeMap::new(), next_round: BTreeMap::new() };
-        all.into_iter().for_each(|(step, whose)| slices.go_on(step, whose));
-        slices
+        let mut queue = FairQueue { this_round: BTreeMap::new(), next_round: BTreeMap::new() };
+        all.into_iter().for_each(|(step, whose)| queue.go_on(step, whose));
+        queue
     }
 
     /// The earliest step that somebody waits with in this round.
@@ -109,9 +109,9 @@ impl<T> Slices<T> {
         !self.this_round.is_empty()
     }
 
-    /// Who is next, with the part of `left` that the turn may take where `at_once` work side by
+    /// Who is next, with the part of `left` that the time slice may take where `at_once` work side by
     /// side.
-    pub fn next(&mut self, left: Duration, at_once: usize) -> Option<Slice<T>> {
+    pub fn next(&mut self, left: Duration, at_once: usize) -> Option<TimeSlice<T>> {
         self.has_more();
         let waiting: usize = self.this_round.values().map(VecDeque::len).sum();
         let mut first = self.this_round.first_entry()?;
@@ -124,7 +124,7 @@ impl<T> Slices<T> {
             true => left,
             false => left.mul_f64(at_once as f64 / waiting as f64),
         };
-        Some(Slice { whose: whose?, step, share })
+        Some(TimeSlice { whose: whose?, step, share })
     }
 
     /// Has somebody who is through with the step before go on with this one, in the same round.
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_goes_on_after_what_was_tried() {
+    fn a_time_slice_goes_on_after_what_was_tried() {
         let next = |through, step| Came { through, ..Came::default() }.next(step);
         assert_eq!(next(None, Step::Due), Step::Due);
         assert_eq!(next(None, Step::Rest), Step::Rest);
@@ -193,15 +193,19 @@ mod tests {
     /// to a step later than others; what is due of the next round comes after all of this one.
     #[test]
     fn a_step_of_all_comes_before_the_next_one_of_any() {
-        let mut slices =
-            Slices::new([(Step::Rest, "a"), (Step::Due, "b"), (Step::Late, "c"), (Step::Due, "d")]);
+        let mut queue = FairQueue::new([
+            (Step::Rest, "a"),
+            (Step::Due, "b"),
+            (Step::Late, "c"),
+            (Step::Due, "d"),
+        ]);
         let mut order = Vec::new();
-        while let Some(Slice { whose, step, .. }) = slices.next(MINUTE, 1) {
+        while let Some(TimeSlice { whose, step, .. }) = queue.next(MINUTE, 1) {
             order.push((step, whose));
             match (step, whose) {
-                (Step::Due, "b") if order.len() == 1 => slices.again(Step::Due, "b"),
-                (Step::Due, "b") => slices.go_on(Step::Late, "b"),
-                (Step::Due, "d") => slices.go_on(Step::Late, "d"),
+                (Step::Due, "b") if order.len() == 1 => queue.again(Step::Due, "b"),
+                (Step::Due, "b") => queue.go_on(Step::Late, "b"),
+                (Step::Due, "d") => queue.go_on(Step::Late, "d"),
                 _ => {}
             }
         }
@@ -216,20 +220,20 @@ mod tests {
         assert_eq!(order[5..], [(Step::Due, "b"), (Step::Late, "b")]);
     }
 
-    /// Works through turns: each wants so many seconds. What each got, turn by turn.
+    /// Works through time slices: each wants so many seconds. What each got, slice by slice.
     fn seconds(wanted: &[u64], mut left: u64) -> Vec<(usize, u64)> {
         let all = wanted.iter().copied().enumerate().map(|wants| (Step::Rest, wants));
-        let mut slices = Slices::new(all);
+        let mut queue = FairQueue::new(all);
         let mut got = Vec::new();
         while left > 0
-            && let Some(slice) = slices.next(Duration::from_secs(left), 1)
+            && let Some(slice) = queue.next(Duration::from_secs(left), 1)
         {
             let (who, want) = slice.whose;
             let took = want.min(slice.share.as_secs());
             got.push((who, took));
             left -= took;
             if want > took {
-                slices.again(Step::Rest, (who, want - took));
+                queue.again(Step::Rest, (who, want - took));
             }
         }
         got
@@ -252,9 +256,9 @@ mod tests {
 
     #[test]
     fn side_by_side_the_shares_are_larger() {
-        let mut slices = Slices::new((0..6).map(|number| (Step::Rest, number)));
+        let mut queue = FairQueue::new((0..6).map(|number| (Step::Rest, number)));
         let mut shares = Vec::new();
-        while let Some(slice) = slices.next(12 * MINUTE, 4) {
+        while let Some(slice) = queue.next(12 * MINUTE, 4) {
             shares.push(slice.share.as_secs() / 60);
         }
         assert_eq!(shares, [8, 9, 12, 12, 12, 12]);
@@ -262,12 +266,12 @@ mod tests {
 
     #[test]
     fn who_is_left_is_known() {
-        let mut slices = Slices::new([(Step::Rest, "b"), (Step::Due, "a"), (Step::Rest, "c")]);
-        let first = slices.next(MINUTE, 1).map(|slice| slice.whose);
+        let mut queue = FairQueue::new([(Step::Rest, "b"), (Step::Due, "a"), (Step::Rest, "c")]);
+        let first = queue.next(MINUTE, 1).map(|slice| slice.whose);
         assert_eq!(first, Some("a"));
-        slices.again(Step::Due, "a");
-        assert_eq!(slices.first_step(), Some(Step::Rest));
-        assert_eq!(slices.clone().take(Step::Rest).collect::<Vec<_>>(), ["b", "c"]);
-        assert_eq!(slices.left().collect::<Vec<_>>(), ["b", "c", "a"]);
+        queue.again(Step::Due, "a");
+        assert_eq!(queue.first_step(), Some(Step::Rest));
+        assert_eq!(queue.clone().take(Step::Rest).collect::<Vec<_>>(), ["b", "c"]);
+        assert_eq!(queue.left().collect::<Vec<_>>(), ["b", "c", "a"]);
     }
 }

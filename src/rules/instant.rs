@@ -185,15 +185,15 @@ impl serde::Serialize for UtcInstant {
 
 /// A length of time in the largest unit of which there are two or more, rounded down.
 pub fn roughly(seconds: i64) -> String {
-    let in_words = |number: i64, unit: &str| match number {
+    let describe = |number: i64, unit: &str| match number {
         1 => format!("1 {unit}"),
         _ => format!("{number} {unit}s"),
     };
     match seconds.max(0) {
-        seconds @ ..120 => in_words(seconds, "second"),
-        seconds @ ..7_200 => in_words(seconds / 60, "minute"),
-        seconds @ ..172_800 => in_words(seconds / 3_600, "hour"),
-        seconds => in_words(seconds / 86_400, "day"),
+        seconds @ ..120 => describe(seconds, "second"),
+        seconds @ ..7_200 => describe(seconds / 60, "minute"),
+        seconds @ ..172_800 => describe(seconds / 3_600, "hour"),
+        seconds => describe(seconds / 86_400, "day"),
     }
 }
 

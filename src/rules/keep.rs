@@ -88,10 +88,10 @@ impl Keep {
 
     /// The length in words: `90m` is `1 hour 30 minutes`, `7d` is `7 days`. Weeks are told where the
     /// text has some.
-    pub fn in_words(&self) -> String {
+    pub fn describe(&self) -> String {
         let parts = parts::read(&self.text).unwrap_or_default();
         let with_weeks = parts.iter().any(|part| part.unit == Unit::Week);
-        parts::in_words(self.length.as_secs(), with_weeks)
+        parts::describe(self.length.as_secs(), with_weeks)
     }
 
     /// Refuses a length below the configured floor (`guard.min_keep`).
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn in_words() {
+    fn keeps_are_described() {
         for (text, words) in [
             ("90m", "1 hour 30 minutes"),
             ("7d", "7 days"),
@@ -278,11 +278,11 @@ mod tests {
             ("1.5d", "1 day 12 hours"),
             ("1000000d", "1000000 days"),
         ] {
-            assert_eq!(Keep::parse(text).unwrap().in_words(), words, "{text}");
+            assert_eq!(Keep::parse(text).unwrap().describe(), words, "{text}");
         }
         // As an older program stored it.
         let stored = Keep::from_stored("7d7d".to_owned(), 1_209_600);
-        assert_eq!(stored.in_words(), "14 days");
+        assert_eq!(stored.describe(), "14 days");
     }
 
     #[test]

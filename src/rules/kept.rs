@@ -1,4 +1,4 @@
-//! What stays of a table, and why.
+//! What is kept of a table, and why.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ pub struct KeptSample {
     /// How many files.
     pub files: i64,
     /// Where the values may mean several things, all of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub readings: Vec<String>,
+    #[serde(rename = "readings", default, skip_serializing_if = "Vec::is_empty")]
+    pub interpretations: Vec<String>,
     /// When the range of its values ended, where something else keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range_end: Option<UtcInstant>,
@@ -39,10 +39,10 @@ pub struct KeptSample {
 
 impl KeptSample {
     /// The tuple as a log line has it, with all that explains why it stays.
-    pub fn in_words(&self) -> String {
+    pub fn describe(&self) -> String {
         let mut words = self.display.clone();
-        if !self.readings.is_empty() {
-            words.push_str(&format!(" (may be: {})", self.readings.join("; ")));
+        if !self.interpretations.is_empty() {
+            words.push_str(&format!(" (may be: {})", self.interpretations.join("; ")));
         }
         for (what, at) in [
             ("ended", self.range_end),
@@ -68,7 +68,7 @@ pub struct KeptGroup {
 
 /// What stays of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Census {
+pub struct KeptCounts {
     /// By reason.
     pub kept: BTreeMap<KeptReason, KeptGroup>,
     /// When the next of what stays goes, if nothing changes.
@@ -87,7 +87,7 @@ pub enum Health {
     Unknown,
 }
 
-/// The reasons that mean "nobody can tell": not simply young, and not simply out of scope.
+/// The reasons that mean "unknown": not simply young, and not simply out of scope.
 pub fn is_undatable(reason: KeptReason) -> bool {
     !matches!(
         reason,
@@ -98,7 +98,7 @@ pub fn is_undatable(reason: KeptReason) -> bool {
     )
 }
 
-impl Census {
+impl KeptCounts {
     /// All files that stay.
     pub fn kept_files(&self) -> i64 {
         self.kept.values().map(|group| group.files).sum()
@@ -109,7 +109,7 @@ impl Census {
         self.kept.get(&reason).map_or(0, |group| group.files)
     }
 
-    /// The files of which nobody can tell when they expire.
+    /// The files of which it is unknown when they expire.
     pub fn undatable_files(&self) -> i64 {
         let undatable = |(reason, _): &(&KeptReason, &KeptGroup)| is_undatable(**reason);
         self.kept.iter().filter(undatable).map(|(_, group)| group.files).sum()
@@ -142,13 +142,13 @@ impl Census {
         match group.samples.iter().position(same) {
             Some(at) => group.samples[at].files += 1,
             None if group.samples.len() < SAMPLES => {
-                let (display, readings) = display(&tuple);
+                let (display, interpretations) = display(&tuple);
                 group.samples.push(KeptSample {
                     spec_id,
                     tuple,
                     display,
                     files: 1,
-                    readings,
+                    interpretations,
                     range_end: None,
                     newest_row: None,
                     leaves_at: None,

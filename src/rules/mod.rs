@@ -7,11 +7,11 @@
 //! | [`keep`] | how long a partition stays, as a policy says it |
 //! | [`transform`] | which range of time a stored partition value covers |
 //! | [`clock_guard`] | whether passes may act by the database's clock |
-//! | [`batches`] | which tuples go in one commit, and how one is split that is too large |
+//! | [`batches`] | which tuples are dropped in one commit, and how one is split that is too large |
 //! | [`duty_cycle`] | how long to leave the commit lock alone after a hold |
-//! | [`fair_queue`] | whose turn it is, and for how long |
+//! | [`fair_queue`] | who works next, and for how long |
 //! | [`backoff`] | how long to wait before something is tried again |
-//! | [`reach`] | how much one step of looking for expired files takes on |
+//! | [`scan_limits`] | how much one step of looking for expired files takes on |
 //! | [`object`] | whether JSON is an object, and nothing in the place of one |
 //! | [`instant`] | instants and calendar arithmetic in UTC |
 
@@ -25,5 +25,5 @@ pub mod instant;
 pub mod keep;
 pub mod kept;
 pub mod object;
-pub mod reach;
+pub mod scan_limits;
 pub mod transform;

@@ -1,5 +1,5 @@
-//! What people write as JSON, bodies and table properties, is objects. Serde would take an array in the place
-//! of one, field by field in the order that they happen to be declared in: an order that nobody agreed to.
+//! Reads JSON objects, for bodies and table properties. Serde would accept an array too, field by field in
+//! the order of their declaration, which is no part of the interface.
 
 use std::fmt;
 use std::marker::PhantomData;

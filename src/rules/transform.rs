@@ -87,7 +87,7 @@ impl TimeTransform {
         }
     }
 
-    /// The range that a stored text covers under this transform.
+    /// The range that a partition value covers under this transform.
     pub fn decode(self, text: Option<&str>) -> Result<TimeRange, Undatable> {
         let text = text.ok_or(Undatable::Null)?;
         let range = match self {
@@ -130,7 +130,7 @@ impl TimeTransform {
         }
     }
 
-    /// A stored text as a person reads it: 20713 under `day` is `2026-09-17`. Texts without a
+    /// A partition value as a person reads it: 20713 under `day` is `2026-09-17`. Texts without a
     /// range are shown as they are, null as `null`.
     pub fn display(self, text: Option<&str>) -> String {
         let Some(text) = text else { return "null".to_owned() };

@@ -175,7 +175,7 @@ async fn cron_ticks_on_the_calendar_and_collapses_what_it_missed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_database_is_told_once_and_tried_with_growing_pauses() {
+async fn a_lost_database_is_logged_once_and_retried_with_backoff() {
     let log = capture::start("info");
     let mut bench = bench(every(600));
     let pass = bench.passes(&[(0, away), (0, away), (0, away), (0, done)]);

@@ -1,4 +1,4 @@
-//! When the next tick is, without a clock of its own.
+//! Computes the time of the next tick. The current time is an argument.
 
 use std::fmt;
 use std::time::Duration;
@@ -37,8 +37,9 @@ impl fmt::Display for Schedule {
 
 /// The ticks of `schedule.every`, as they are used.
 ///
-/// Those that go by during a regular pass collapse into the next one. One that goes by during a wake is
-/// still due, or wakes could put regular passes off for ever.
+/// Ticks that fall into a regular pass are left out, and the next pass begins at the tick after them. A
+/// tick that falls into a wake is still due, because wakes could otherwise delay regular passes for
+/// ever.
 pub struct Ticks {
     /// The last one that was used, without its delay.
     used: Instant,
@@ -72,14 +73,15 @@ impl Ticks {
         self.used = self.next.take().map_or(self.used, |(next, _)| next);
     }
 
-    /// A regular pass begins at no tick; those that go by during it collapse as well.
+    /// A regular pass begins, but not at a tick. Ticks that fall into this pass are left out as
+    /// well.
     pub fn reckon_anew(&mut self) {
         self.next = None;
     }
 }
 
-/// How many whole ticks of `every` went by within `elapsed` since the last one that was
-/// used, as a length. Those have collapsed: the next one is a tick later.
+/// The length of the whole ticks of `every` within `elapsed`, the time since the last tick that was
+/// used. These ticks are left out: the next one is a tick later.
 pub fn missed(elapsed: Duration, every: Duration) -> Duration {
     let ticks = elapsed.as_nanos() / every.as_nanos().max(1);
     every.saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX))

@@ -1,4 +1,4 @@
-//! What a pass asks the catalog for: the values of the rows that are due.
+//! The partition values that a pass looks up: those of the rows that are due.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,22 +77,22 @@ pub async fn ask(
     for row in rows {
         let RowKey { spec_id, value, .. } = &row.key;
         let spec_id = *spec_id;
-        let Some(lead_key) = judge.spec(spec_id).and_then(|spec| spec.lead_key()) else {
+        let Some(key_index) = judge.spec(spec_id).and_then(|spec| spec.lookup_key_index()) else {
             continue;
         };
         let mut texts = BTreeSet::new();
         let mut pending = None;
         match row.key.day() {
             None => {
-                texts.insert((lead_key, value.clone()));
+                texts.insert((key_index, value.clone()));
             }
             Some(day) => {
                 let Some(ending) = judge.ending_on(spec_id, day, day) else {
-                    // Only a full pass finds what cannot be told.
+                    // Only a full pass finds what is unknown.
                     asked.push((row, texts, Some(NEVER)));
                     continue;
                 };
-                for (key_index, values) in ending.texts {
+                for (key_index, values) in ending.values {
                     texts.extend(values.into_iter().map(|text| (key_index, text)));
                 }
                 if !ending.between.is_empty() {
@@ -147,7 +147,7 @@ pub async fn ask(
     Ok(Ask { rows: rows.collect(), candidates })
 }
 
-/// The values of a row that have not expired, the first to end first. `None` where they cannot be told, or
+/// The values of a row that have not expired, the first to end first. `None` where they are unknown, or
 /// are more than are listed at once.
 pub async fn values_of(
     finder: Finder<'_>,
@@ -155,25 +155,26 @@ pub async fn values_of(
     row: &Row,
 ) -> sqlx::Result<Option<Vec<Candidate>>> {
     let RowKey { spec_id, value, .. } = &row.key;
-    let Some(lead_key) = finder.judge.spec(*spec_id).and_then(|spec| spec.lead_key()) else {
+    let Some(key_index) = finder.judge.spec(*spec_id).and_then(|spec| spec.lookup_key_index())
+    else {
         return Ok(None);
     };
     let mut texts = BTreeSet::new();
     match row.key.day() {
         None => {
-            texts.insert((lead_key, value.clone()));
+            texts.insert((key_index, value.clone()));
         }
         Some(day) => {
             let Some(ending) = finder.judge.ending_on(*spec_id, day, day) else {
                 return Ok(None);
             };
-            for (key_index, values) in ending.texts {
+            for (key_index, values) in ending.values {
                 texts.extend(values.into_iter().map(|text| (key_index, text)));
             }
             for (key_index, betweens) in ending.between {
                 for (after, before) in betweens {
                     let (after, before) = (Some(after.as_str()), Some(before.as_str()));
-                    let piece = finder.texts(connection, key_index, after, before);
+                    let piece = finder.values(connection, key_index, after, before);
                     let (listed, None) = piece.await? else { return Ok(None) };
                     let ends_then = |text: &String| {
                         ends(finder.judge, *spec_id, text).is_some_and(|ends| ends.day() == day)
@@ -222,7 +223,7 @@ async fn list(
 ) -> sqlx::Result<()> {
     let mut after = Some(after);
     while after.is_some() {
-        let piece = finder.texts(connection, key_index, after.as_deref(), Some(before.as_str()));
+        let piece = finder.values(connection, key_index, after.as_deref(), Some(before.as_str()));
         let (texts, next) = piece.await?;
         for text in texts {
             let Some(ends) = ends(finder.judge, spec_id, &text) else { continue };

@@ -1,11 +1,11 @@
-//! The calendar of a table: which values of its time field live files were seen with, and when each
-//! falls due. Pure.
+//! The calendar of a table: the values of its time field that live files were seen with, and when each falls
+//! due. Pure.
 //!
-//! It says where to look. That a file goes is decided when it is looked at, by its own spec, values and
-//! evidence: a calendar that is wrong costs time until the next full pass, and nothing else.
+//! It says where to look. Whether a file is dropped is decided when the file is looked at, by its own spec,
+//! values and evidence. A wrong calendar delays drops until the next full pass, and does nothing else.
 //!
-//! A row has no due date: that is its `last_end` plus the policy's `keep`, computed where it is asked for. So
-//! a change of `keep` or mode changes no row.
+//! A row has no due date. The due date is `last_end` plus the policy's `keep`, computed where it is needed,
+//! so a change of `keep` or mode changes no row.
 
 pub mod read;
 pub mod write;
@@ -24,7 +24,7 @@ pub const MOST_VALUES: usize = 10_000;
 /// Which row.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowKey {
-    /// The spec whose lead field has the value.
+    /// The spec at whose lookup key the value is.
     pub spec_id: i64,
     /// Whether it stands for all values whose ranges end after the beginning of a UTC day and not after its
     /// end.
@@ -54,21 +54,21 @@ pub struct Row {
     pub next_look: Option<UtcInstant>,
 }
 
-/// The row of a lead value, where the specs in `days` have rows that stand for days. `None` where the spec
-/// has no lead, and for a range beyond what a row can hold.
+/// The row of a lookup value, where the specs in `days` have rows that stand for days. `None` where the spec
+/// has no lookup key, and for a range beyond what a row can hold.
 pub fn row_of(
     judge: &Judge,
     days: &BTreeSet<i64>,
     spec_id: i64,
-    lead: Option<&str>,
+    value: Option<&str>,
 ) -> Option<Result<Row, Undatable>> {
-    let ends = match judge.ends(spec_id, lead)? {
+    let ends = match judge.ends(spec_id, value)? {
         Ok(ends) => ends,
         Err(undatable) => return Some(Err(undatable)),
     };
     let Ends { own, last, span } = ends;
     [own, last].iter().all(|end| stored(*end).is_some()).then_some(Ok(Row {
-        key: key_of(judge, days, spec_id, lead?, &ends),
+        key: key_of(judge, days, spec_id, value?, &ends),
         range_end: own,
         last_end: last,
         span,
@@ -76,12 +76,12 @@ pub fn row_of(
     }))
 }
 
-/// A value that cannot be told by its day has a row of its own.
-fn key_of(judge: &Judge, days: &BTreeSet<i64>, spec_id: i64, lead: &str, ends: &Ends) -> RowKey {
+/// A value that its day does not identify has a row of its own.
+fn key_of(judge: &Judge, days: &BTreeSet<i64>, spec_id: i64, value: &str, ends: &Ends) -> RowKey {
     let day = ends.day();
     let is_day = (days.contains(&spec_id) || judge.has_instants(spec_id))
         && judge.ending_on(spec_id, day, day).is_some();
-    let value = if is_day { day.to_string() } else { lead.to_owned() };
+    let value = if is_day { day.to_string() } else { value.to_owned() };
     RowKey { spec_id, is_day, value }
 }
 

@@ -1,13 +1,13 @@
-//! A pass over one catalog that has work: its tables with work in turn, the most overdue first.
+//! A pass over one catalog that has work: its tables with work one after another, the most overdue first.
 //!
-//! A table may have several turns in a pass, and the catalog several sessions. In between the lease is free: another
-//! daemon may work on the table, a policy may change, files may land. So nothing that was found in one turn is
-//! acted by in the next: each reads the policy, the specs and the memory anew. What is carried over is the report, how
-//! far the steps have come, and the shape and `schema_version` from before the first turn, which, being older, bring
-//! work and never leave any out.
+//! A table may have several time slices in a pass, and the catalog several sessions. The lease is free
+//! between them: another daemon may work on the table, a policy may change, files may be added. So a time
+//! slice uses nothing that an earlier one found: it reads the policy, the specs and the memory again. Three
+//! things are carried over: the report, how far the steps have come, and the shape and `schema_version` from
+//! before the first time slice. Those are older, so they can bring work, and they never hide any.
 
 mod begin;
-mod told;
+mod outcome;
 
 use super::clocks::Standing;
 use super::context::{Context, Progress};
@@ -18,15 +18,15 @@ use super::report::{CatalogFailure, Outcome, TableReport};
 use super::settings::Scope;
 use super::table::sweep_table;
 use crate::catalog::connect::Database;
-use crate::catalog::errors::{in_words, is_away};
+use crate::catalog::errors::{describe, is_connection_error};
 use crate::catalog::restore::is_whole;
 use crate::catalog::tables::{Catalog, LiveTable};
 use crate::events;
 use crate::policy::Policy;
 use crate::policy::effective;
-use crate::rules::fair_queue::{Came, Slice, Slices, Step, Steps};
+use crate::rules::fair_queue::{Came, FairQueue, Step, Steps, TimeSlice};
 use begin::begin;
-use told::{Noted, remember, tell};
+use outcome::{Noted, log_outcome, record_outcome};
 
 /// How often a commit asks for the commit lock. Where a table did not get it so, the tables after
 /// it ask once each: they would wait for the same one.
@@ -37,14 +37,14 @@ const NOT_WHOLE: &str = "hog_snapshot has no row of the catalog's newest snapsho
      (hog_catalog.last_snapshot_id): the catalog is being restored, or is damaged; nothing is done in it \
      until the row is there";
 
-/// The work of a pass on one catalog, in one turn or several.
+/// The work of a pass on one catalog, in one time slice or several.
 pub struct CatalogSweep<'a> {
     pub catalog: &'a Catalog,
     /// What came of its tables, in no order; each with its place by namespace and name.
     pub reports: Vec<(usize, TableReport)>,
     /// Another daemon works on it.
     pub is_skipped: bool,
-    /// Why it could not be worked on to the end.
+    /// Why it was not finished.
     pub failure: Option<CatalogFailure>,
     intake: &'a CatalogIntake,
     scope: &'a Scope,
@@ -53,10 +53,10 @@ pub struct CatalogSweep<'a> {
     /// It gave way to what fell due meanwhile, with something left to do.
     pub gave_way: bool,
     /// The tables that did.
-    aside: Vec<TableTurn>,
+    aside: Vec<QueuedTable>,
 }
 
-/// When a catalog is to have another turn.
+/// When a catalog is to have another time slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Another {
     /// In this round, with this step.
@@ -70,11 +70,11 @@ struct Begun {
     clock: Standing,
     /// Read before anything of a table was.
     schema_version: i64,
-    tables: Slices<TableTurn>,
+    tables: FairQueue<QueuedTable>,
 }
 
-/// A table that waits for its turn.
-struct TableTurn {
+/// A table that waits for a time slice.
+struct QueuedTable {
     governed: Governed,
     table: LiveTable,
     steps: Steps,
@@ -82,16 +82,16 @@ struct TableTurn {
     done: Option<Step>,
     /// Its shape before it was worked on.
     shape: Option<String>,
-    /// What came of the turns that it had.
+    /// What came of the time slices that it had.
     so_far: Option<TableReport>,
 }
 
-impl TableTurn {
-    /// What is done of it next, after a turn from one step through another that came so far. What gave up on what
-    /// is due has its late files read all the same.
+impl QueuedTable {
+    /// What is done of it next, after a time slice from one step through another that came so far. If a table
+    /// could not drop what is due, its late files are still read.
     fn next(&self, step: Step, through: Step, came: Came, report: &TableReport) -> Option<Another> {
         match report.outcome {
-            // With an error to tell, it waits for something that another turn would not wait for.
+            // A table with an error waits for something that another time slice cannot change.
             Outcome::Partial if report.error.is_none() => Some(Another::Again(came.next(step))),
             Outcome::Gone | Outcome::PolicyChanged => None,
             _ if came.through >= Some(through) => self.steps.after(through).map(Another::GoesOn),
@@ -117,20 +117,24 @@ impl<'a> CatalogSweep<'a> {
         }
     }
 
-    /// Works until all is done, the turn is over, or somebody waits with an earlier step than any of its tables,
-    /// with a session of its own that has the lease. `None` where another turn would find nothing to do. Errors
+    /// Works until all is done, the time slice is over, or somebody waits with an earlier step than any of its tables,
+    /// with a session of its own that has the lease. `None` where another time slice would find nothing to do. Errors
     /// end up in `failure`.
-    pub async fn turn(&mut self, database: &Database, context: &Context<'_>) -> Option<Another> {
+    pub async fn run_time_slice(
+        &mut self,
+        database: &Database,
+        context: &Context<'_>,
+    ) -> Option<Another> {
         match self.lease_and_work(database, context).await {
             Ok(another) => another,
             Err(error) => {
-                let away = is_away(&error);
-                let error = in_words(&error);
+                let away = is_connection_error(&error);
+                let error = describe(&error);
                 tracing::error!(
                     event = events::CATALOG_FAILED,
                     catalog = self.catalog.name,
                     error,
-                    "A catalog could not be worked on"
+                    "A catalog failed"
                 );
                 let catalog = self.catalog.name.clone();
                 self.failure = Some(CatalogFailure { catalog, error, away });
@@ -146,7 +150,7 @@ impl<'a> CatalogSweep<'a> {
     ) -> anyhow::Result<Option<Another>> {
         let Some(mut session) = LeasedSession::open(database, self.catalog.catalog_id).await?
         else {
-            // Whoever has it after our first turn goes on with it.
+            // Whoever has it after our first time slice goes on with it.
             if self.begun.is_none() {
                 self.is_skipped = true;
                 tracing::info!(
@@ -189,7 +193,8 @@ impl<'a> CatalogSweep<'a> {
                 self.aside.extend(begun.tables.take(Step::Rest));
                 continue;
             }
-            let Some(Slice { whose: mut turn, step, share }) = begun.tables.next(left, 1) else {
+            let Some(TimeSlice { whose: mut queued, step, share }) = begun.tables.next(left, 1)
+            else {
                 break;
             };
             let earliest = others.into_iter().chain(begun.tables.first_step()).min();
@@ -199,30 +204,32 @@ impl<'a> CatalogSweep<'a> {
             };
             let for_table = Context {
                 lock_tries: self.lock_tries,
-                went_through: turn
+                went_through: queued
                     .so_far
                     .as_ref()
                     .is_some_and(|report| !report.snapshots.is_empty()),
-                done: turn.done,
+                done: queued.done,
                 through,
-                ..context.for_turn(share)
+                ..context.for_time_slice(share)
             };
             if step == Step::Rest {
                 context.begin_rest();
             }
-            (context.progress)(Progress::Table(&turn.table.identity));
+            (context.progress)(Progress::Table(&queued.table.identity));
             let swept = match &begun.clock.refused {
-                Some(refused) => Ok(Swept::only(refused.report(&turn.table.identity))),
-                None => sweep_one(session, &turn.table, &for_table).await,
+                Some(refused) => Ok(Swept::only(refused.report(&queued.table.identity))),
+                None => sweep_one(session, &queued.table, &for_table).await,
             };
             let Swept { report, policy, came } = match swept {
                 Ok(swept) => swept,
                 Err(error) => {
-                    begun.tables.again(step, turn);
+                    begun.tables.again(step, queued);
                     return Err(error);
                 }
             };
-            let Some(report) = TableReport::in_turns(turn.so_far.take(), report) else { continue };
+            let Some(report) = TableReport::in_slices(queued.so_far.take(), report) else {
+                continue;
+            };
             self.lock_tries = match report.outcome {
                 Outcome::LockTimeout => 1,
                 _ if report.snapshots.is_empty() => self.lock_tries,
@@ -231,54 +238,54 @@ impl<'a> CatalogSweep<'a> {
             let is_partial = report.outcome == Outcome::Partial;
             self.gave_way |=
                 came.is_at_rest && context.gives_way() && (is_partial || came.owes_rest);
-            turn.steps.rest |= came.owes_rest && !context.settings.is_wake();
+            queued.steps.rest |= came.owes_rest && !context.settings.is_wake();
             let next = match begun.clock.refused {
                 Some(_) => None,
-                None => turn.next(step, through, came, &report),
+                None => queued.next(step, through, came, &report),
             };
             let is_over = context.stop.is_cancelled()
                 || is_partial && context.rest_outlasts_pass(self.catalog.catalog_id);
             let next = next.filter(|_| !is_over);
-            // Of a turn that others cut short, or the time, what was due was looked at all the same.
+            // Of a time slice that others cut short, or the time, what was due was looked at all the same.
             let is_unfinished = came.through.is_some() && (is_partial || next.is_some());
             let is_done = next.is_none() || is_unfinished || is_partial;
             if begun.clock.refused.is_none() && is_done {
                 let noted = Noted { schema_version: begun.schema_version, is_unfinished };
-                remember(session, noted, &turn, policy.as_ref(), &report, context).await;
+                record_outcome(session, noted, &queued, policy.as_ref(), &report, context).await;
             }
             match next {
                 Some(Another::GoesOn(next)) => {
-                    turn.done = came.through.or(Some(through));
-                    turn.so_far = Some(report);
-                    begun.tables.go_on(next, turn);
+                    queued.done = came.through.or(Some(through));
+                    queued.so_far = Some(report);
+                    begun.tables.go_on(next, queued);
                 }
                 Some(Another::Again(next)) => {
-                    turn.done = came.through;
-                    turn.so_far = Some(report);
-                    begun.tables.again(next, turn);
+                    queued.done = came.through;
+                    queued.so_far = Some(report);
+                    begun.tables.again(next, queued);
                 }
                 None => {
-                    tell(&report);
-                    self.reports.push((turn.governed.place, report));
+                    log_outcome(&report);
+                    self.reports.push((queued.governed.place, report));
                 }
             }
         }
         Ok(None)
     }
 
-    /// Ends the work: tables that wait for another turn keep what came of those that they had.
+    /// Ends the work: tables that wait for another time slice keep what came of those that they had.
     pub fn finish(&mut self) {
         let Some(begun) = self.begun.take() else { return };
-        for turn in begun.tables.left().chain(std::mem::take(&mut self.aside)) {
-            if let Some(report) = turn.so_far {
-                tell(&report);
-                self.reports.push((turn.governed.place, report));
+        for queued in begun.tables.left().chain(std::mem::take(&mut self.aside)) {
+            if let Some(report) = queued.so_far {
+                log_outcome(&report);
+                self.reports.push((queued.governed.place, report));
             }
         }
     }
 }
 
-/// What came of a turn of a table.
+/// What came of a time slice of a table.
 struct Swept {
     /// None where no policy is in force.
     report: Option<TableReport>,

@@ -64,7 +64,7 @@ pub async fn read_clock(connection: &mut Session, settings: &Settings) -> sqlx::
 }
 
 /// Tells where host and database disagree, whichever of them is wrong.
-pub fn tell_apart(reading: &Reading, max_skew: Duration) {
+pub fn log_apart(reading: &Reading, max_skew: Duration) {
     let Reading { database, host, .. } = reading;
     let skew_seconds = reading.skew().as_secs();
     if let Some(refusal) = reading.apart(max_skew) {
@@ -99,9 +99,9 @@ pub(super) async fn judge_clock(
         Err(refusal) => {
             let why = refusal.to_string();
             note_refused(connection, catalog_id, context.now, &why, refusal.is_by_boot()).await?;
-            // That host and database disagree is told once, for all catalogs.
+            // That host and database disagree is logged once, for all catalogs.
             if !matches!(refusal, Refusal::Apart { .. }) {
-                tell_jump(name, &context.clock, &refusal);
+                log_jump(name, &context.clock, &refusal);
             }
             return Ok(Standing { epoch: known.epoch, refused: Some(Refused::Skew(why)) });
         }
@@ -154,7 +154,7 @@ async fn decided(
     Ok(decide(&anew, &known.memory, max_skew))
 }
 
-fn tell_jump(catalog: &str, reading: &Reading, refusal: &Refusal) {
+fn log_jump(catalog: &str, reading: &Reading, refusal: &Refusal) {
     tracing::error!(
         event = events::CLOCK_SKEW,
         catalog,

@@ -1,4 +1,4 @@
-//! Of which catalogs and tables a first look over all of them asks for a closer one: for passes and for
+//! Which catalogs and tables need a closer look after the first look over all of them, for passes and for
 //! renewals of claims.
 
 use std::collections::{BTreeMap, HashMap};
@@ -9,7 +9,7 @@ use crate::catalog::triage::catalogs::CatalogLook;
 use crate::catalog::triage::tables::{TableKey, TableLook};
 use crate::catalog::triage::work::Watermark;
 
-/// Which of these catalogs were restored, by catalog: those are compared at length of which it cannot be told
+/// Which of these catalogs were restored, by catalog: those are compared at length of which it is unknown
 /// in short. One statement, or none.
 pub async fn restored_of(
     connection: &mut Session,

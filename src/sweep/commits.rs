@@ -1,11 +1,12 @@
 //! The commits of one table, batch by batch.
 //!
-//! `commit` makes one of them, and tries it again where that may help at once; what was cancelled
-//! for its length waits at the end of the `line`, where it is in nobody's way. What the server refuses
-//! for its content is halved there, until the tuple is found that cannot go (`unfit`).
+//! `commit` makes one commit, and repeats it where that may help at once. A commit that was cancelled for its
+//! length goes to the end of the `commit_queue`, so that no other commit waits for it. A commit that the
+//! database refuses for its content is halved in the queue until the tuple that cannot be ended is found
+//! (`unfit`).
 
 mod attempt;
-mod line;
+mod commit_queue;
 mod log;
 mod unfit;
 
@@ -13,9 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::context::Context;
+use super::expired_batch::{Ended, ExpiredBatch, ExpiredBatchEnd, Stays};
 use super::lease::LeasedSession;
 use super::report::{Outcome, SnapshotReport, TableReport, some_of};
-use super::round::{Ended, Round, RoundEnd, Stays};
 use super::waiting::parts::{PartOf, PartState};
 use crate::catalog::tables::TableIdentity;
 use crate::drop::request::HOLD_EXCEEDED;
@@ -23,8 +24,8 @@ use crate::policy::Policy;
 use crate::rules::backoff::Backoff;
 use crate::rules::batches::{Batch, group};
 use crate::rules::instant::UtcInstant;
-use attempt::Step;
-use line::{Line, Task, Turn, pieces};
+use attempt::AttemptResult;
+use commit_queue::{CommitQueue, Task, Turn, pieces};
 use unfit::Unfit;
 
 /// The author of our snapshots.
@@ -62,9 +63,9 @@ pub struct Work<'a> {
     unfit: Unfit,
     /// Whether a commit was tried.
     has_begun: bool,
-    /// How the last round ended.
+    /// How the last expired batch ended.
     ended: Ended,
-    /// Of the round at hand: the tuples that stay or may stay.
+    /// Of the expired batch at hand: the tuples that stay or may stay.
     kept: BTreeSet<usize>,
     /// Why, where that is known.
     why: BTreeMap<usize, Stays>,
@@ -98,22 +99,26 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Works until every tuple of the round was tried, or no further commit makes sense. May be
-    /// called for round after round; after one in which not everything was tried it does nothing.
+    /// Works until every tuple of the batch was tried, or no further commit makes sense. May be
+    /// called for batch after batch; after one in which not everything was tried it does nothing.
     ///
     /// Before each commit it rests until the catalog's commit lock may be held again
-    /// (`sweep.lock_duty`). No commit starts once the table's turn is over, but the first one of
+    /// (`sweep.lock_duty`). No commit starts once the table's time slice is over, but the first one of
     /// this work, which may start as long as the time of the pass is not over.
-    pub async fn run(&mut self, session: &mut LeasedSession<'_>, round: &Round) -> RoundEnd {
-        self.kept = (0..round.tuples.len()).collect();
+    pub async fn run(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+        expired_batch: &ExpiredBatch,
+    ) -> ExpiredBatchEnd {
+        self.kept = (0..expired_batch.tuples.len()).collect();
         self.why.clear();
-        let mut line = self.line(round);
+        let mut queue = self.commit_queue(expired_batch);
         if self.ended == Ended::AllTried {
-            self.ended = self.go_through(session, round, &mut line).await;
+            self.ended = self.go_through(session, expired_batch, &mut queue).await;
         }
         let kept = std::mem::take(&mut self.kept).into_iter().collect();
-        let (why, parts) = (std::mem::take(&mut self.why), line.into_parts());
-        RoundEnd { kept, why, parts, ended: self.ended }
+        let (why, parts) = (std::mem::take(&mut self.why), queue.into_parts());
+        ExpiredBatchEnd { kept, why, parts, ended: self.ended }
     }
 
     /// Notes what waits when the pass has done with the table: tuples that are too large, in words, and
@@ -130,24 +135,26 @@ impl<'a> Work<'a> {
     async fn go_through(
         &mut self,
         session: &mut LeasedSession<'_>,
-        round: &Round,
-        line: &mut Line,
+        expired_batch: &ExpiredBatch,
+        queue: &mut CommitQueue,
     ) -> Ended {
-        while let Some(mut task) = line.next() {
-            let step = match self.until_due(&task).await {
+        while let Some(mut task) = queue.next() {
+            let result = match self.until_due(&task).await {
                 Some(end) => end,
-                None => self.work_on(session, round, &mut task).await,
+                None => self.work_on(session, expired_batch, &mut task).await,
             };
-            match step {
-                Step::Done => self.failures_in_a_row = 0,
-                Step::Failed => {
-                    line.leave(task);
+            match result {
+                AttemptResult::Done => self.failures_in_a_row = 0,
+                AttemptResult::Failed => {
+                    queue.leave(task);
                     self.failures_in_a_row += 1;
                 }
-                Step::Unfit { key, words } => self.unfit(round, task, key, words, line),
-                Step::Cancelled { hold } => self.put_off(task, hold, line),
-                Step::End(ended) => {
-                    line.put_back(task);
+                AttemptResult::Unfit { key, words } => {
+                    self.unfit(expired_batch, task, key, words, queue)
+                }
+                AttemptResult::Cancelled { hold } => self.put_off(task, hold, queue),
+                AttemptResult::End(ended) => {
+                    queue.put_back(task);
                     return ended;
                 }
             }
@@ -158,19 +165,19 @@ impl<'a> Work<'a> {
         Ended::AllTried
     }
 
-    /// The commits of a round. What failed together is halved at once; tuples that are known to fail
+    /// The commits of an expired batch. What failed together is halved at once; tuples that are known to fail
     /// are in commits of their own.
-    fn line(&self, round: &Round) -> Line {
-        let (limits, sizes) = (&self.context.settings.batch, round.sizes());
+    fn commit_queue(&self, expired_batch: &ExpiredBatch) -> CommitQueue {
+        let (limits, sizes) = (&self.context.settings.batch, expired_batch.sizes());
         let batches = |tuples: &[usize]| {
             let files: Vec<i64> = tuples.iter().map(|at| sizes[*at]).collect();
             let batches = group(&files, limits).into_iter();
             batches.map(|batch| batch.of(tuples)).collect::<Vec<_>>()
         };
-        let mut line = Line::default();
-        let fresh: Vec<usize> = (0..round.parts_from).collect();
-        batches(&fresh).into_iter().for_each(|batch| line.add(batch, Turn::Fresh, 0));
-        for PartOf { tuples, halvings, state } in &round.parts {
+        let mut queue = CommitQueue::default();
+        let fresh: Vec<usize> = (0..expired_batch.parts_from).collect();
+        batches(&fresh).into_iter().for_each(|batch| queue.add(batch, Turn::Fresh, 0));
+        for PartOf { tuples, halvings, state } in &expired_batch.parts {
             let turn = match state {
                 PartState::Alone => Turn::Again,
                 PartState::Untried | PartState::Together => Turn::Half,
@@ -178,44 +185,44 @@ impl<'a> Work<'a> {
             for batch in batches(tuples) {
                 match batch {
                     Batch::Whole(tuples) if *state == PartState::Together && tuples.len() > 1 => {
-                        line.halve_later(tuples, *halvings);
+                        queue.halve_later(tuples, *halvings);
                     }
-                    batch => line.add(batch, turn, *halvings),
+                    batch => queue.add(batch, turn, *halvings),
                 }
             }
         }
-        for tuple in round.alone_from..round.tuples.len() {
-            batches(&[tuple]).into_iter().for_each(|batch| line.add(batch, Turn::Alone, 0));
+        for tuple in expired_batch.alone_from..expired_batch.tuples.len() {
+            batches(&[tuple]).into_iter().for_each(|batch| queue.add(batch, Turn::Alone, 0));
         }
-        line
+        queue
     }
 
     /// Waits until a task is due that was put off.
-    async fn until_due(&mut self, task: &Task) -> Option<Step> {
+    async fn until_due(&mut self, task: &Task) -> Option<AttemptResult> {
         let Context { pacing, budget, stop, .. } = self.context;
         let Turn::Due(due) = task.turn else { return None };
-        if due >= budget.turn_ends {
+        if due >= budget.slice_ends {
             return Some(self.out_of_time(Some(HOLD_EXCEEDED.to_owned())));
         }
         pacing.sleep(due.saturating_duration_since(pacing.now()), stop).await;
         None
     }
 
-    /// Puts a commit that was cancelled to the end of the line, or leaves it until the next pass.
-    fn put_off(&mut self, task: Task, hold: f64, line: &mut Line) {
+    /// Puts a commit that was cancelled to the end of the queue, or leaves it until the next pass.
+    fn put_off(&mut self, task: Task, hold: f64, queue: &mut CommitQueue) {
         let pacing = self.context.pacing;
         let tries = task.cancelled + 1;
         let pause =
             (tries < TRIES_IF_CANCELLED).then(|| CANCELLED.pause(task.cancelled, pacing.random()));
-        self.tell_cancelled(tries, hold, pause);
+        self.log_cancelled(tries, hold, pause);
         match pause {
             Some(pause) => {
                 let now = pacing.now();
                 let turn = Turn::Due(now.checked_add(pause).unwrap_or(now));
-                line.put_at_the_end(Task { cancelled: tries, turn, ..task });
+                queue.put_at_the_end(Task { cancelled: tries, turn, ..task });
             }
             None => {
-                line.leave(task);
+                queue.leave(task);
                 self.fail(HOLD_EXCEEDED.to_owned());
                 self.failures_in_a_row += 1;
             }
@@ -225,49 +232,50 @@ impl<'a> Work<'a> {
     async fn work_on(
         &mut self,
         session: &mut LeasedSession<'_>,
-        round: &Round,
+        expired_batch: &ExpiredBatch,
         task: &mut Task,
-    ) -> Step {
+    ) -> AttemptResult {
         match &task.batch {
             Batch::Whole(tuples) => {
-                self.commit(session, round, tuples, &round.files(tuples), false).await
+                self.commit(session, expired_batch, tuples, &expired_batch.files(tuples), false)
+                    .await
             }
             Batch::Oversize(tuple) => {
                 self.why.insert(*tuple, Stays::Oversize);
-                self.tell_oversize(&round.tuples[*tuple]);
-                Step::Done
+                self.log_oversize(&expired_batch.tuples[*tuple]);
+                AttemptResult::Done
             }
             Batch::Split(tuple) => {
                 let only = std::slice::from_ref(tuple);
                 let pieces = task.pieces.get_or_insert_with(|| {
-                    self.tell_split(&round.tuples[*tuple]);
-                    pieces(round.files(only), self.context.settings.batch.files_per_commit)
+                    self.log_split(&expired_batch.tuples[*tuple]);
+                    pieces(expired_batch.files(only), self.context.settings.batch.files_per_commit)
                 });
                 while let Some(files) = pieces.front() {
                     let is_piece = pieces.len() > 1;
-                    let step = self.commit(session, round, only, files, is_piece).await;
-                    if !matches!(step, Step::Done) {
-                        return step;
+                    let result = self.commit(session, expired_batch, only, files, is_piece).await;
+                    if !matches!(result, AttemptResult::Done) {
+                        return result;
                     }
                     pieces.pop_front();
                 }
-                Step::Done
+                AttemptResult::Done
             }
         }
     }
 
     /// Notes an error, each only once: what fails one batch usually fails them all.
-    fn fail(&mut self, error: String) -> Step {
+    fn fail(&mut self, error: String) -> AttemptResult {
         if !self.errors.contains(&error) {
             self.errors.push(error);
         }
-        Step::Failed
+        AttemptResult::Failed
     }
 
     /// Ends the work, with what the report says of it.
-    fn end(&mut self, ended: Ended, outcome: Outcome, error: Option<String>) -> Step {
+    fn end(&mut self, ended: Ended, outcome: Outcome, error: Option<String>) -> AttemptResult {
         self.stopped_by = Some((outcome, error));
-        Step::End(ended)
+        AttemptResult::End(ended)
     }
 
     /// Notes that the time was over before all had been looked at.
@@ -278,7 +286,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn out_of_time(&mut self, error: Option<String>) -> Step {
+    fn out_of_time(&mut self, error: Option<String>) -> AttemptResult {
         self.end(Ended::OutOfTime, Outcome::Partial, error)
     }
 

@@ -1,4 +1,4 @@
-//! What the work of a pass is done by, at whatever table it is.
+//! What the work of a pass needs, whichever table it is on.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -14,9 +14,11 @@ use crate::rules::clock_guard::Reading;
 use crate::rules::fair_queue::Step;
 use crate::rules::instant::UtcInstant;
 
-/// What a pass tells while it works.
+/// What a pass reports while it works.
 #[derive(Debug, Clone, Copy)]
 pub enum Progress<'a> {
+    /// It is going to work on so many tables of a catalog.
+    Tables(usize),
     /// It turned to a table.
     Table(&'a TableIdentity),
     /// It ended files of a table.
@@ -26,9 +28,9 @@ pub enum Progress<'a> {
 /// Until when commits may start, by the clock of [`Pacing`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// The end of the turn that the table or catalog has; not after `pass_ends`. The first
-    /// commit of a turn may start later, so that every turn gets somewhere.
-    pub turn_ends: Instant,
+    /// The end of the time slice that the table or catalog has; not after `pass_ends`. The first
+    /// commit of a time slice may start later, so that every time slice gets somewhere.
+    pub slice_ends: Instant,
     /// The end of `sweep.max_duration`.
     pub pass_ends: Instant,
 }
@@ -45,7 +47,7 @@ pub struct Context<'a> {
     pub settings: &'a Settings,
     /// No commit starts once it is cancelled.
     pub stop: &'a CancellationToken,
-    /// Told of every table and every commit.
+    /// Receives every table and every commit.
     pub progress: &'a (dyn Fn(Progress<'_>) + Send + Sync),
     /// The clock of budgets and pauses, and the holds of late.
     pub pacing: &'a Pacing,
@@ -53,11 +55,11 @@ pub struct Context<'a> {
     pub budget: Budget,
     /// How often a commit asks for the commit lock before it gives up; at least 1.
     pub lock_tries: u32,
-    /// Whether a commit of the table went through in an earlier turn of the pass.
+    /// Whether a commit of the table went through in an earlier time slice of the pass.
     pub went_through: bool,
     /// The last step of the table that the pass is through with.
     pub done: Option<Step>,
-    /// The last step that this turn goes to: others wait with earlier ones than those after it.
+    /// The last step that this time slice goes to: others wait with earlier ones than those after it.
     pub through: Step,
     /// The earliest step that another catalog waits with in this round.
     pub first_waiting: &'a (dyn Fn() -> Option<Step> + Send + Sync),
@@ -86,10 +88,10 @@ impl Context<'_> {
         }
     }
 
-    /// Whether the pass was told to stop, or the time of the table's turn is over: what can go on
-    /// in another turn or pass stops then.
+    /// Whether the pass was told to stop, or the time of the table's time slice is over: what can go on
+    /// in another time slice or pass stops then.
     pub fn is_over(&self) -> bool {
-        self.stop.is_cancelled() || self.pacing.now() >= self.budget.turn_ends
+        self.stop.is_cancelled() || self.pacing.now() >= self.budget.slice_ends
     }
 
     /// Whether what is not due ends here, for something else has fallen due since the pass began.
@@ -113,22 +115,23 @@ impl Context<'_> {
     }
 
     /// Whether no commit of this catalog starts any more in this pass: its time is over, or is before the
-    /// commit lock may be held again. Another turn would find nothing that it may do.
+    /// commit lock may be held again. Another time slice would find nothing that it may do.
     pub fn rest_outlasts_pass(&self, catalog_id: i64) -> bool {
         let (pacing, now) = (self.pacing, self.pacing.now());
         let rest = pacing.rest(catalog_id, self.settings.lock_duty);
         now.checked_add(rest).is_none_or(|then| then >= self.budget.pass_ends)
     }
 
-    /// The same, for a turn of this length within what is left.
-    pub fn for_turn(&self, length: Duration) -> Self {
+    /// The same, for a time slice of this length within what is left.
+    pub fn for_time_slice(&self, length: Duration) -> Self {
         let ends = self.pacing.now().checked_add(length);
-        let turn_ends = ends.map_or(self.budget.turn_ends, |ends| ends.min(self.budget.turn_ends));
-        Context { budget: Budget { turn_ends, ..self.budget }, ..*self }
+        let slice_ends =
+            ends.map_or(self.budget.slice_ends, |ends| ends.min(self.budget.slice_ends));
+        Context { budget: Budget { slice_ends, ..self.budget }, ..*self }
     }
 
-    /// What is left of the turn.
+    /// What is left of the time slice.
     pub fn left(&self) -> Duration {
-        self.budget.turn_ends.saturating_duration_since(self.pacing.now())
+        self.budget.slice_ends.saturating_duration_since(self.pacing.now())
     }
 }

@@ -1,4 +1,4 @@
-//! Expired tuples in, those that the evidence lets go and those that it keeps out.
+//! Separates expired tuples: those that may be dropped, and those that are kept for their evidence.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -12,15 +12,15 @@ use crate::catalog::tables::TableIdentity;
 use crate::catalog::tuples::TupleOfSpec;
 use crate::config::CrossCheck;
 use crate::drop::LateRule;
-use crate::rules::expiry::evidence::{BoundUnits, EvidenceRule, FileEvidence, Weighed};
+use crate::rules::expiry::evidence::{BoundUnits, EvidenceRule, EvidenceVerdict, FileEvidence};
 use crate::rules::expiry::{Judge, KeptReason, SpecBook};
 use crate::rules::instant::UtcInstant;
-use crate::rules::kept::{Census, KeptSample};
+use crate::rules::kept::{KeptCounts, KeptSample};
 
 /// How many files' evidence is at hand at once, but for a tuple that has more.
 const FILES_AT_HAND: usize = 50_000;
 
-/// Weighs the expired tuples of one table under one policy.
+/// Checks the expired tuples of one table under one policy.
 #[derive(Debug, Clone)]
 pub struct Evidence<'a> {
     table: &'a TableIdentity,
@@ -88,7 +88,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Weighs tuples by all of their live files. Takes no lock: whoever ends their files examines
+    /// Checks tuples by all of their live files. Takes no lock: whoever ends their files examines
     /// those that land meanwhile (see [`LateRule`]).
     ///
     /// Where `is_whole` is false, a tuple's `ids` may be some of its files, and all are looked up.
@@ -155,12 +155,12 @@ impl<'a> Evidence<'a> {
                 true => self.disproved.clone(),
                 false => tuple.doubt.since.keys().copied().collect(),
             };
-            match self.rule.weigh(tuple.range_end, &tuple.doubt, &files, &revoked) {
-                Weighed::Expired { newest } => {
+            match self.rule.check(tuple.range_end, &tuple.doubt, &files, &revoked) {
+                EvidenceVerdict::Expired { newest } => {
                     tuple.newest = newest;
                     examined.expired.push(tuple);
                 }
-                Weighed::Kept { reason, leaves_at, newest } => {
+                EvidenceVerdict::Kept { reason, leaves_at, newest } => {
                     examined.withheld.push(Withheld { tuple, reason, leaves_at, newest });
                 }
             }
@@ -186,12 +186,12 @@ impl<'a> Evidence<'a> {
             return Ok(());
         }
         let wanted: Vec<TupleOfSpec> = tuples.iter().map(|tuple| tuple.tuple.clone()).collect();
-        let lead: Vec<usize> = tuples.iter().map(|tuple| tuple.lead).collect();
+        let lookup_keys: Vec<usize> = tuples.iter().map(|tuple| tuple.lookup_key).collect();
         let search = Search {
             catalog_id: self.table.catalog_id,
             table_id: self.table.table_id,
             tuples: &wanted,
-            lead: &lead,
+            lookup_keys: &lookup_keys,
             from_id: 0,
         };
         tuples.iter_mut().for_each(|tuple| {
@@ -212,7 +212,11 @@ impl<'a> Evidence<'a> {
     }
 
     /// Counts what the evidence keeps among what stays.
-    pub fn count<'w>(&self, withheld: impl IntoIterator<Item = &'w Withheld>, census: &mut Census) {
+    pub fn count<'w>(
+        &self,
+        withheld: impl IntoIterator<Item = &'w Withheld>,
+        kept_counts: &mut KeptCounts,
+    ) {
         for kept in withheld {
             let ExpiredTuple { tuple, display, counts, range_end, .. } = &kept.tuple;
             let sample = KeptSample {
@@ -220,12 +224,12 @@ impl<'a> Evidence<'a> {
                 tuple: tuple.tuple.clone(),
                 display: display.clone(),
                 files: counts.files,
-                readings: self.judge.readings(Some(tuple.spec_id), &tuple.tuple),
+                interpretations: self.judge.interpretations(Some(tuple.spec_id), &tuple.tuple),
                 range_end: Some(*range_end),
                 newest_row: kept.newest,
                 leaves_at: kept.leaves_at,
             };
-            census.keep_sample(kept.reason, sample);
+            kept_counts.keep_sample(kept.reason, sample);
         }
     }
 }

@@ -1,16 +1,16 @@
-//! A partition tuple that has expired, with the files by which it goes.
+//! A partition tuple that has expired, with the files that a drop of it ends.
 
 use crate::catalog::live_file::Counts;
 use crate::catalog::tuples::TupleOfSpec;
 use crate::rules::expiry::evidence::Doubt;
 use crate::rules::instant::UtcInstant;
 
-/// A tuple that goes.
+/// A tuple that a pass drops.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpiredTuple {
     pub tuple: TupleOfSpec,
     /// The position of the value by which its files are found.
-    pub lead: usize,
+    pub lookup_key: usize,
     /// As a person reads it.
     pub display: String,
     /// When the newest instant that it may hold by its values had passed.
@@ -23,7 +23,7 @@ pub struct ExpiredTuple {
     /// The sums over its files.
     pub counts: Counts,
     /// The ids of its live files, ascending, below the id counter that was read before they were
-    /// looked for ([`super::round::Round::found_below`]).
+    /// looked for ([`super::expired_batch::ExpiredBatch::found_below`]).
     pub ids: Vec<i64>,
 }
 
@@ -35,8 +35,8 @@ impl ExpiredTuple {
     }
 
     /// The key and the text by which its files are found.
-    pub fn lead_text(&self) -> Option<(i32, &str)> {
+    pub fn lookup_value(&self) -> Option<(i32, &str)> {
         let tuple = &self.tuple.tuple;
-        Some((*tuple.keys.get(self.lead)?, tuple.values.get(self.lead)?.as_deref()?))
+        Some((*tuple.keys.get(self.lookup_key)?, tuple.values.get(self.lookup_key)?.as_deref()?))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A small table is read. Of a larger one with a calendar the rows that are due are looked up, and the files
 //! that came since the watermark are caught up with; what stays is as the last full pass counted it. Without
-//! one, or where specs changed since, the distinct texts of the catalog at the time field's key are listed by
+//! one, or where specs changed since, the distinct partition values of the catalog at the time field's key are listed by
 //! index and the files of expired ones are read; what stays is counted in pieces. Catching up and counting take
 //! at most `discovery.count_timeout`.
 
@@ -16,13 +16,13 @@ use super::settings::Settings;
 use super::sorter::Sorter;
 use crate::catalog::finder::pages::{Pages, Way};
 use crate::catalog::finder::{Candidate, Finder};
-use crate::catalog::late::{LateFiles, Lead, late_values};
+use crate::catalog::late::{LateFiles, LookupKey, late_values};
 use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
 use crate::catalog::values::{has_live_file, has_lookup_index};
 use crate::rules::expiry::SpecBook;
 use crate::rules::instant::UtcInstant;
-use crate::rules::kept::Census;
+use crate::rules::kept::KeptCounts;
 
 /// A server without the lookup index leaves no way but to read the table's live files, and those
 /// take what they take.
@@ -37,7 +37,7 @@ const VALUES_PROBED: usize = 50;
 /// So many entries of a value are looked at for that.
 const ENTRIES_PROBED: i64 = 2_000;
 
-/// When the next partition goes, if nothing changes.
+/// When the next partition expires, if nothing changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextExpiry {
     /// Then.
@@ -50,10 +50,10 @@ pub enum NextExpiry {
 #[derive(Debug, Default)]
 pub struct Found {
     /// What stays by its values; `None` where it was not counted.
-    pub census: Option<Census>,
+    pub kept_counts: Option<KeptCounts>,
     /// When it was counted, where that was not now.
     pub counted_at: Option<UtcInstant>,
-    /// When the next partition goes, where a calendar tells.
+    /// When the next partition expires, where a calendar tells.
     pub next: Option<NextExpiry>,
     /// Why some of what has expired may be missing.
     pub behind: Option<String>,
@@ -70,17 +70,20 @@ pub async fn find(
     let field = finder.judge.retention().source_field_id;
     let has_index = has_lookup_index(connection).await?;
     let loaded = memory::store::load(connection, finder.table, field).await?;
-    let marks = finder.marks(connection).await?;
+    let current_watermark = finder.current_watermark(connection).await?;
     let now = finder.judge.retention().now;
-    let memory = loaded.map(|loaded| loaded.memory.checked(marks, now)).filter(|memory| {
-        has_index
-            && memory.full_pass_at.is_some()
-            && !memory.owes_full_pass
-            && memory.book == BookDigest::of(book, field)
-    });
+    let memory =
+        loaded.map(|loaded| loaded.memory.checked(current_watermark, now)).filter(|memory| {
+            has_index
+                && memory.full_pass_at.is_some()
+                && !memory.owes_full_pass
+                && memory.book == BookDigest::of(book, field)
+        });
     let is_large = |memory: &Memory| {
-        let counted = memory.census.as_ref();
-        counted.is_some_and(|(census, _)| census.kept_files() > finder.reach.small_table)
+        let counted = memory.kept_counts.as_ref();
+        counted.is_some_and(|(kept_counts, _)| {
+            kept_counts.kept_files() > finder.scan_limits.small_table
+        })
     };
     if let Some(memory) = memory.filter(is_large) {
         return by_calendar(connection, finder, memory, settings, sorter).await;
@@ -96,18 +99,18 @@ pub async fn find(
         );
         return Ok(Found { behind: Some(behind), ..Found::default() });
     }
-    let census = match pages.way() {
-        Way::AtOnce | Way::InPieces => Some(std::mem::take(&mut sorter.census)),
+    let kept_counts = match pages.way() {
+        Way::AtOnce | Way::InPieces => Some(std::mem::take(&mut sorter.kept_counts)),
         Way::ByValue => {
             let mut counter = Sorter::once(finder.judge);
             let mut rest = finder.in_pieces();
             let is_counted = read(connection, &mut rest, settings.count_timeout, &mut counter);
             let is_counted = is_counted.await?;
             sorter.is_parquet &= counter.is_parquet;
-            is_counted.then_some(counter.census)
+            is_counted.then_some(counter.kept_counts)
         }
     };
-    Ok(Found { census, ..Found::default() })
+    Ok(Found { kept_counts, ..Found::default() })
 }
 
 async fn by_calendar(
@@ -122,10 +125,10 @@ async fn by_calendar(
     let mut rows = read::due(connection, table, cutoff, None, i64::MAX).await?;
     let behind = catch_up(connection, finder, &memory, settings.count_timeout, &mut rows).await?;
     let ask = ask(finder, connection, rows).await?;
-    read(connection, &mut finder.with_texts(&ask.candidates), Duration::MAX, sorter).await?;
+    read(connection, &mut finder.with_values(&ask.candidates), Duration::MAX, sorter).await?;
     let next = next_expiry(connection, finder).await?;
-    let (census, counted_at) = memory.census.unzip();
-    Ok(Found { census, counted_at, next, behind })
+    let (kept_counts, counted_at) = memory.kept_counts.unzip();
+    Ok(Found { kept_counts, counted_at, next, behind })
 }
 
 /// Adds the rows of late files that have expired. Says how far the calendar is behind, where that took too long.
@@ -137,19 +140,19 @@ async fn catch_up(
     rows: &mut Vec<Row>,
 ) -> anyhow::Result<Option<String>> {
     let judge = finder.judge;
-    let leads: Vec<Lead> =
-        judge.leads().map(|(spec_id, key_index)| Lead { spec_id, key_index }).collect();
+    let lookup_keys: Vec<LookupKey> =
+        judge.lookup_keys().map(|(spec_id, key_index)| LookupKey { spec_id, key_index }).collect();
     let TableIdentity { catalog_id, table_id, .. } = *finder.table;
-    let marks = finder.marks(connection).await?;
-    let of = LateFiles { catalog_id, table_id, leads: &leads, marks };
+    let current_watermark = finder.current_watermark(connection).await?;
+    let of = LateFiles { catalog_id, table_id, lookup_keys: &lookup_keys, current_watermark };
     let mut known: HashSet<RowKey> = rows.iter().map(|row| row.key.clone()).collect();
     let (mut watermark, mut block, began) = (memory.watermark, None, Instant::now());
-    while watermark != marks {
+    while watermark != current_watermark {
         if began.elapsed() > limit {
             return Ok(Some(format!(
                 "files of snapshots after {} up to {} were not looked at within discovery.count_timeout: the \
                  next pass reads them",
-                watermark.through_snapshot, marks.through_snapshot
+                watermark.through_snapshot, current_watermark.through_snapshot
             )));
         }
         let piece = late_values(connection, &of, watermark, block).await?;

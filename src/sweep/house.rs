@@ -1,5 +1,5 @@
-//! What a pass does beside its tables: rows of ours that nothing stands behind, what became of earlier
-//! drops, and policies whose tables are gone.
+//! What a pass does beside its tables: it deletes rows that belong to nothing any more, notes what became of
+//! earlier drops, and looks after policies whose tables are gone.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::policy::command::{forget, set_again};
 use crate::rules::instant::UtcInstant;
 use crate::trace::advance;
 
-/// Looks after all of it, in all catalogs but those `untouched`, where the clock is in doubt, for everything
-/// here goes by it, or which were restored or are not whole, for then nothing may be purged, nor noted of
-/// drops. What fails is told and keeps no pass from its work. No piece is given up in the middle of a wait, which would lose the session
-/// for those after it: each is a few statements, and the server bounds every one.
+/// Does all of it in every catalog except those `untouched`. Their clock is in doubt, or they were restored or
+/// are not whole: nothing may be purged there, and nothing noted of drops. A failure is logged and does not stop
+/// the pass. No piece is cancelled while it waits, because the session would be lost for the next one. Each piece
+/// is a few statements, which the server limits.
 pub async fn keep_house(
     control: &mut Session,
     settings: &Settings,
@@ -32,14 +32,14 @@ pub async fn keep_house(
     // a pass fail.
     let purged = purge(control, now, settings.history_keep, settings.receipt_keep, &but).await;
     if let Err(error) = purged {
-        tracing::warn!(event = events::PURGE_FAILED, %error, "Old rows of ours were not purged");
+        tracing::warn!(event = events::PURGE_FAILED, %error, "Old rows of the schema tailrace could not be deleted");
     }
     let purged = purge_gone_tables(control, now, settings.full_pass_every, &but).await;
     if let Err(error) = purged {
         tracing::warn!(
             event = events::PURGE_FAILED,
             %error,
-            "What was remembered of tables that are gone was not purged"
+            "What passes noted of tables that are gone could not be deleted"
         );
     }
     if let Some(now) = now.to_chrono() {
@@ -48,7 +48,7 @@ pub async fn keep_house(
             tracing::warn!(
                 event = events::PURGE_FAILED,
                 %error,
-                "What is kept of tables that are gone was not looked after"
+                "The policies of tables that are gone could not be checked"
             );
         }
     }
@@ -57,13 +57,13 @@ pub async fn keep_house(
         tracing::warn!(
             event = events::TRACE_FAILED,
             %error,
-            "How far drops have come was not noted"
+            "What became of drops could not be noted"
         );
     }
 }
 
 /// Notes which tables are gone and which are back, tells it once, and purges what is kept of those that
-/// are gone for longer than `keep`. That something was told is noted first: it is told once at most.
+/// are gone for longer than `keep`. That something was logged is noted first: it is logged once at most.
 async fn look_after_tombstones(
     connection: &mut Session,
     now: DateTime<Utc>,
@@ -81,7 +81,7 @@ async fn look_after_tombstones(
             "A table that was gone is back, and its policy is in force again"
         );
     }
-    let needed = tell_orphaned(connection, but).await?;
+    let needed = log_orphaned(connection, but).await?;
     for policy in tombstones::note_told(connection, but).await? {
         let (catalog, namespace, table) = names(&policy);
         tracing::info!(
@@ -104,9 +104,9 @@ async fn look_after_tombstones(
     Ok(())
 }
 
-/// Tells of live tables that have the name or the place of one with a policy, and have none; returns the
+/// Logs live tables that have the name or the place of one with a policy, and have none; returns the
 /// tables that are gone and had them.
-async fn tell_orphaned(connection: &mut Session, but: &[i64]) -> sqlx::Result<Vec<GoneTable>> {
+async fn log_orphaned(connection: &mut Session, but: &[i64]) -> sqlx::Result<Vec<GoneTable>> {
     let with_gone = tombstones::with_gone_policies(connection, but).await?;
     if with_gone.is_empty() {
         return Ok(Vec::new());
@@ -115,7 +115,7 @@ async fn tell_orphaned(connection: &mut Session, but: &[i64]) -> sqlx::Result<Ve
     let gone = |left: &LeftPolicy| (left.catalog_id, left.old_table_id, left.old_table_uuid);
     let needed: Vec<GoneTable> = left.iter().map(gone).collect();
     let news = tombstones::note_orphaned(connection, &needed).await?;
-    // Of several that one live table has the place of, the one that was set last comes first, and is told.
+    // Of several that one live table has the place of, the one that was set last comes first, and is logged.
     for left in newest(left.into_iter().filter(|left| news.contains(&gone(left))).collect()) {
         tracing::warn!(
             event = events::POLICY_ORPHANED,

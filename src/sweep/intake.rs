@@ -1,5 +1,5 @@
-//! How a pass begins: what there is in all catalogs, and what of it has work. One session asks, in a number
-//! of statements that does not grow with what is there.
+//! The beginning of a pass: which catalogs and tables there are, and which of them have work. One session
+//! asks, in a number of statements that does not grow with the number of catalogs or tables.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -98,12 +98,12 @@ pub async fn take_in(
     reading: &Reading,
 ) -> sqlx::Result<Intake> {
     let remembered = all_remembered(control).await?;
-    let is_doubtful = |known: &Remembered| {
+    let is_ambiguous = |known: &Remembered| {
         decide(reading, &known.memory.by_rule(), settings.max_clock_skew)
             .map_or(true, |fine| fine.starts_epoch)
     };
     let mut untouched: BTreeSet<i64> =
-        remembered.iter().filter(|(_, known)| is_doubtful(known)).map(|(id, _)| *id).collect();
+        remembered.iter().filter(|(_, known)| is_ambiguous(known)).map(|(id, _)| *id).collect();
     let looks = look_at_catalogs(control).await?;
     let restored = restored_of(control, &looks).await?;
     untouched.extend(restored.keys());

@@ -1,9 +1,8 @@
-//! The session that a catalog is worked on with.
+//! The session in which a pass works on a catalog.
 //!
-//! It holds the lease, a session advisory lock, and does all the work of the pass on that
-//! catalog: whoever loses the session has lost the lease too, and cannot go on writing beside
-//! the one who got it next. It is closed at the end, whatever the server says of the lease, and
-//! never pooled.
+//! It holds the lease, which is a session advisory lock, and does all the work of the pass on that catalog. A
+//! pass that loses the session loses the lease too, so it cannot write beside the daemon that gets the lease
+//! next. The session is closed at the end, whatever the server answers about the lease, and is never pooled.
 
 use std::time::{Duration, Instant};
 

@@ -1,11 +1,11 @@
-//! What passes remember of a table beside its calendar and what waits: how far the reading of its files
-//! has come, and by which rules its values were judged. Pure.
+//! What passes remember of a table beside its calendar and what waits: how far the full scan of its files has
+//! come, and by which rules its values were judged. Pure.
 //!
-//! It only ever saves time. It says where a pass need not look; it never says that a file may go: each file
-//! is judged by its own spec and values when it is looked at. So a memory that is wrong, whoever wrote it,
-//! can make passes overlook what has expired until the next full pass, which looks everywhere. It ends no
-//! file that should stay by its own values and statistics. One thing does hang on it: files that came late
-//! are weighed with those of their partition that a look finds, and a partition is looked up whole.
+//! It only saves time. It says where a pass need not look, and never that a file may be dropped: each file is
+//! judged by its own spec and values when it is looked at. A wrong memory, whoever wrote it, can make passes
+//! overlook what has expired until the next full pass, which looks everywhere. It ends no file that its own
+//! values and statistics keep. One thing depends on it: late files are checked together with those of their
+//! partition that a look finds, and a partition is looked up whole.
 
 mod book;
 pub mod store;
@@ -16,15 +16,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::catalog::tables::Marks;
-use crate::catalog::walk::Place;
+use crate::catalog::table_files::Place;
+use crate::catalog::tables::FileWatermark;
 use crate::rules::instant::UtcInstant;
-use crate::rules::kept::Census;
+use crate::rules::kept::KeptCounts;
 pub use book::{BookDigest, RULES_NUMBER};
 
-/// A reading of all of the table's files that has not come to its end.
+/// A scan of all of the table's files that has not come to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reading {
+pub struct FullScanProgress {
     /// Where it goes on.
     pub after: Place,
     /// The time of the pass that began it.
@@ -37,35 +37,36 @@ pub struct Reading {
     /// Whether it counts as a full pass at its end; else it only finds what is due.
     pub is_full: bool,
     /// What it has counted so far.
-    pub census: Census,
+    #[serde(rename = "census")]
+    pub kept_counts: KeptCounts,
 }
 
 /// What is remembered of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
     /// The watermark: the values of all files that began up to its snapshot, and of those of later ones with
-    /// ids below its counter, are in the calendar, but for what a first reading has not come to.
-    pub watermark: Marks,
+    /// ids below its counter, are in the calendar, but for what a first scan has not come to.
+    pub watermark: FileWatermark,
     /// By what the rows were judged.
     pub book: BookDigest,
     /// The specs whose rows stand for days.
     pub days: BTreeSet<i64>,
     /// Specs of files that were met and could not be dated, for what they mean was not known.
     pub unknown_specs: BTreeSet<i64>,
-    /// The time by which the last full pass that came to its end decided.
+    /// The time by which the last full pass that finished decided.
     pub full_pass_at: Option<UtcInstant>,
     /// Whether another one is owed at once.
     pub owes_full_pass: bool,
-    /// A reading that has not come to its end.
-    pub reading: Option<Reading>,
+    /// A full scan that has not come to its end.
+    pub full_scan: Option<FullScanProgress>,
     /// What the last finished one counted, and when.
-    pub census: Option<(Census, UtcInstant)>,
+    pub kept_counts: Option<(KeptCounts, UtcInstant)>,
 }
 
 impl Memory {
     /// Of a table that no pass has looked at, or whose memory is good for nothing: a full pass follows, and
     /// files that are committed from now on are late.
-    pub fn new(watermark: Marks, book: BookDigest) -> Self {
+    pub fn new(watermark: FileWatermark, book: BookDigest) -> Self {
         Memory {
             watermark,
             book,
@@ -73,27 +74,27 @@ impl Memory {
             unknown_specs: BTreeSet::new(),
             full_pass_at: None,
             owes_full_pass: false,
-            reading: None,
-            census: None,
+            full_scan: None,
+            kept_counts: None,
         }
     }
 
     /// What of a memory may be relied on: nothing that lies in the future. Where the watermark does, what it
     /// covers is unknown, and a full pass is owed.
-    pub fn checked(mut self, marks: Marks, now: UtcInstant) -> Self {
-        let is_ahead = self.watermark.files_below > marks.files_below
-            || self.watermark.through_snapshot > marks.through_snapshot;
+    pub fn checked(mut self, current_watermark: FileWatermark, now: UtcInstant) -> Self {
+        let is_ahead = self.watermark.files_below > current_watermark.files_below
+            || self.watermark.through_snapshot > current_watermark.through_snapshot;
         if is_ahead {
-            self.watermark = marks;
-            self.reading = None;
+            self.watermark = current_watermark;
+            self.full_scan = None;
             self.owes_full_pass = true;
         }
         self.full_pass_at = self.full_pass_at.filter(|at| *at <= now);
-        if self.reading.as_ref().is_some_and(|reading| reading.began_at > now) {
-            self.reading = None;
+        if self.full_scan.as_ref().is_some_and(|full_scan| full_scan.began_at > now) {
+            self.full_scan = None;
             self.owes_full_pass = true;
         }
-        self.census = self.census.filter(|(_, at)| *at <= now);
+        self.kept_counts = self.kept_counts.filter(|(_, at)| *at <= now);
         self
     }
 
@@ -105,13 +106,15 @@ impl Memory {
         now: UtcInstant,
     ) -> bool {
         let is_due = self.owes_full_pass || self.full_pass_at.is_none_or(|at| due(at) <= now);
-        is_due && !self.reading.as_ref().is_some_and(|reading| reading.is_full)
+        is_due && !self.full_scan.as_ref().is_some_and(|full_scan| full_scan.is_full)
     }
 
     /// Whether so many late files are more than half of those that the last full pass counted: then a full
     /// pass is the shorter way.
     pub fn is_outgrown_by(&self, late_files: i64) -> bool {
-        self.census.as_ref().is_some_and(|(census, _)| late_files > census.kept_files() / 2)
+        self.kept_counts
+            .as_ref()
+            .is_some_and(|(kept_counts, _)| late_files > kept_counts.kept_files() / 2)
     }
 }
 

@@ -1,14 +1,14 @@
 //! One pass: for each catalog the lease, for each of its tables with a policy the expired files
 //! and their commits, and a report.
 //!
-//! [`pass`] begins with who has work: `intake` and `closer` ask, [`triage`] decides. It goes over catalogs, side
-//! by side, `catalog` over the tables of one, in the turns of a [`fair_queue`](crate::rules::fair_queue), if
-//! [`clocks`] lets it; `table` works on one of them. `table_pass` finds what goes: what the [`calendar`] says is
-//! due, what came since, and what a full pass reads, by what the [`memory`] has of it; `ask` says which values these are,
-//! the [`finder`](crate::catalog::finder) finds their files, `sorter` judges, and what stays is counted by [`kept`](crate::rules::kept). In rounds
-//! [`batches`](crate::rules::batches) groups it, `commits` makes the commits, and
-//! [`duty_cycle`](crate::rules::duty_cycle) says how long to rest in between, by the clock of [`pacing`]. What
-//! expired and stays is in [`waiting`]. [`plan`] only tells, and remembers nothing; `find` finds for it. `house`
+//! [`pass`] begins with who has work: `intake` and `closer` ask, [`triage`] decides. It goes over catalogs, side by
+//! side, `catalog` over the tables of one, in the time slices of a [`fair_queue`](crate::rules::fair_queue), if
+//! [`clocks`] lets it; `table` works on one of them. `table_pass` finds what is dropped: what the [`calendar`] says is due,
+//! what came since, and what a full pass reads, by what the [`memory`] has of it; `ask` says which values these are,
+//! the [`finder`](crate::catalog::finder) finds their files, `sorter` judges, and what stays is counted by
+//! [`kept`](crate::rules::kept). Batch by batch, [`batches`](crate::rules::batches) groups it, `commits` makes the
+//! commits, and [`duty_cycle`](crate::rules::duty_cycle) says how long to rest in between, by the clock of [`pacing`].
+//! What expired and stays is in [`waiting`]. [`plan`] only tells, and remembers nothing; `find` finds for it. `house`
 //! is what a pass does beside its tables. [`wakes`] says when the next one is due before its time.
 
 pub(crate) mod ask;
@@ -20,6 +20,7 @@ mod commits;
 mod context;
 pub mod evidence;
 pub mod expired;
+pub mod expired_batch;
 pub mod find;
 mod house;
 mod intake;
@@ -32,7 +33,6 @@ pub mod plan;
 pub mod plan_report;
 pub mod planning;
 pub mod report;
-pub mod round;
 pub mod settings;
 pub(crate) mod sorter;
 mod table;

@@ -1,5 +1,5 @@
-//! What the passes of one process share: the clock that they wait by, and how much of each
-//! catalog's commit lock they held of late.
+//! What the passes of one process share: the clock by which they wait, and how long each catalog's commit
+//! lock was held lately.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
 use super::catalog::{Another, CatalogSweep};
-use super::clocks::{read_clock, tell_apart};
+use super::clocks::{log_apart, read_clock};
 use super::context::{Budget, Context, GivesWay, Progress};
 use super::house::keep_house;
 use super::intake::{CatalogIntake, take_in};
@@ -18,15 +18,15 @@ use super::report::{Outcome, PassReport, TableReport, milliseconds};
 use super::settings::Kind;
 use super::settings::{Scope, Settings};
 use crate::catalog::connect::{Database, close};
-use crate::catalog::errors::is_away;
+use crate::catalog::errors::is_connection_error;
 use crate::catalog::session::Session;
 use crate::catalog::wakes::first_due;
 use crate::events;
-use crate::rules::fair_queue::{Slice, Slices, Step};
+use crate::rules::fair_queue::{FairQueue, Step, TimeSlice};
 use crate::rules::instant::UtcInstant;
 
 /// What is not due ends so large a part of `schedule.lag` after something has fallen due: rows that are due wait
-/// for others as long anyway, and a reading would get nowhere where one falls due every second.
+/// for others as long anyway, and a full scan would get nowhere where one falls due every second.
 const GIVES_WAY_AFTER: f64 = 0.25;
 
 /// The database answered in this pass, and was lost before any catalog was worked on.
@@ -48,10 +48,10 @@ pub async fn run_pass(
     run_paced_pass(database, settings, scope, stop, progress, &Pacing::default()).await
 }
 
-/// Runs one pass: every live table in scope that has a policy. First it is asked what of all of them has
-/// work ([`triage`](super::triage)); only those tables are worked on, where the lease of their catalog can
-/// be had, and the others have the outcome of their last pass. The time is read once, from the database; where it cannot be trusted in a catalog,
-/// nothing is done there, and nothing noted but that.
+/// Runs one pass: every live table in scope that has a policy. First it is asked what of all of them has work
+/// ([`triage`](super::triage)); only those tables are worked on, where the lease of their catalog can be had, and the
+/// others have the outcome of their last pass. The time is read once, from the database; where it cannot be trusted in
+/// a catalog, nothing is done there, and nothing noted but that.
 ///
 /// Up to `settings.parallel_catalogs` catalogs are worked on side by side, each with a session of
 /// its own. Takes no lock but their leases and, for each commit, the catalog's commit lock,
@@ -73,15 +73,15 @@ pub async fn run_paced_pass(
     let started = pacing.now();
     // A clock that cannot tell so late a time ends no pass within anybody's patience.
     let ends = started.checked_add(settings.max_duration).unwrap_or(started);
-    let budget = Budget { turn_ends: ends, pass_ends: ends };
+    let budget = Budget { slice_ends: ends, pass_ends: ends };
     let mut control = database.session().await?;
     let first_looks = async {
         let clock = read_clock(&mut control, settings).await?;
-        tell_apart(&clock, settings.max_clock_skew);
+        log_apart(&clock, settings.max_clock_skew);
         let intake = take_in(&mut control, settings, scope, &clock).await?;
         anyhow::Ok((clock, intake))
     };
-    let (clock, intake) = first_looks.await.map_err(|error| match is_away(&error) {
+    let (clock, intake) = first_looks.await.map_err(|error| match is_connection_error(&error) {
         true => error.context(LostOnTheWay),
         false => error,
     })?;
@@ -124,12 +124,12 @@ pub async fn run_paced_pass(
     let swept = side_by_side(database, sweeps.collect(), &context).await;
     let (report, unchanged) = reported(now, &intake.catalogs, swept);
     let took = pacing.now().saturating_duration_since(started);
-    tell_finished(&report, unchanged, took, stop.is_cancelled(), context.pass_is_over());
+    log_finished(&report, unchanged, took, stop.is_cancelled(), context.pass_is_over());
     Ok(report)
 }
 
 /// When what is not due is to end: a while after the first row falls due that a daemon wakes for, and that was not
-/// when the pass began. Where that cannot be told nothing gives way.
+/// when the pass began. Where that is unknown nothing gives way.
 async fn gives_way(
     control: &mut Session,
     settings: &Settings,
@@ -140,7 +140,7 @@ async fn gives_way(
     let until = now.plus(settings.max_duration);
     let due = first_due(control, now, until, settings.every).await;
     let due = due.inspect_err(|error| {
-        tracing::debug!(%error, "when the next partition falls due was not told");
+        tracing::debug!(%error, "it could not be read when the next partition falls due");
     });
     let first = due.ok()?.into_iter().filter(|due| !due.was_due).map(|due| due.at).min()?;
     let after = lag.mul_f64(GIVES_WAY_AFTER);
@@ -156,20 +156,20 @@ async fn side_by_side<'a>(
     context: &Context<'_>,
 ) -> Vec<(usize, CatalogSweep<'a>)> {
     let at_once = context.settings.parallel_catalogs.clamp(1, sweeps.len().max(1));
-    let waiting = Mutex::new(Slices::new(sweeps));
+    let waiting = Mutex::new(FairQueue::new(sweeps));
     let first_waiting = || locked(&waiting).first_step();
     let lane = || async {
         let mut done = Vec::new();
         while !context.stop.is_cancelled() {
             let next = locked(&waiting).next(context.left(), at_once);
-            let Some(Slice { whose: (place, mut sweep), step, share }) = next else { break };
+            let Some(TimeSlice { whose: (place, mut sweep), step, share }) = next else { break };
             if step == Step::Rest && context.gives_way() {
                 sweep.gave_way = true;
                 done.push((place, sweep));
                 continue;
             }
-            let turn = Context { first_waiting: &first_waiting, ..context.for_turn(share) };
-            match sweep.turn(database, &turn).await {
+            let slice = Context { first_waiting: &first_waiting, ..context.for_time_slice(share) };
+            match sweep.run_time_slice(database, &slice).await {
                 Some(Another::GoesOn(step)) => locked(&waiting).go_on(step, (place, sweep)),
                 Some(Another::Again(step)) => locked(&waiting).again(step, (place, sweep)),
                 None => done.push((place, sweep)),
@@ -228,7 +228,7 @@ fn reported(
     (report, unchanged)
 }
 
-fn tell_finished(
+fn log_finished(
     report: &PassReport,
     tables_unchanged: usize,
     took: Duration,
@@ -253,6 +253,6 @@ fn tell_finished(
         out_of_time,
         gave_way = report.gave_way,
         duration_ms = milliseconds(took),
-        "A pass came to its end"
+        "A pass finished"
     );
 }

@@ -1,28 +1,27 @@
-//! One pass at a time in this process, whoever asks for it. (Between daemons the lease of each
-//! catalog does that.)
+//! Allows one pass at a time in this process. Between daemons, the lease of each catalog does that.
 
 use std::sync::Arc;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-/// Whose turn it is.
+/// Held while a pass runs.
 #[derive(Debug, Clone, Default)]
-pub struct Turn(Arc<Mutex<()>>);
+pub struct PassLock(Arc<Mutex<()>>);
 
-/// The turn, until it is dropped.
+/// The lock is held until this is dropped.
 #[derive(Debug)]
-pub struct Taken {
+pub struct PassLockGuard {
     _guard: OwnedMutexGuard<()>,
 }
 
-impl Turn {
-    /// Waits for the turn; who waits longest gets it first.
-    pub async fn wait(&self) -> Taken {
-        Taken { _guard: self.0.clone().lock_owned().await }
+impl PassLock {
+    /// Waits for the lock; who waits longest gets it first.
+    pub async fn acquire(&self) -> PassLockGuard {
+        PassLockGuard { _guard: self.0.clone().lock_owned().await }
     }
 
-    /// Takes the turn if nobody has it.
-    pub fn take(&self) -> Option<Taken> {
-        self.0.clone().try_lock_owned().ok().map(|guard| Taken { _guard: guard })
+    /// Acquires the lock if nobody holds it.
+    pub fn try_acquire(&self) -> Option<PassLockGuard> {
+        self.0.clone().try_lock_owned().ok().map(|guard| PassLockGuard { _guard: guard })
     }
 }

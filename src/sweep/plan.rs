@@ -1,5 +1,5 @@
-//! What would go from one table, what stays and why, for whoever asks. It writes nothing; what passes have
-//! noted to wait, it tells so.
+//! A plan: what would be dropped from one table, and what is kept and why. It writes nothing. It names the
+//! partitions of which passes have noted that they wait.
 
 use super::evidence::Evidence;
 use super::expired::ExpiredTuple;
@@ -10,12 +10,12 @@ use super::waiting::{self, Remembered, Waiting, WaitingList};
 use crate::catalog::finder::Finder;
 use crate::catalog::live_file::Counts;
 use crate::catalog::session::Session;
+use crate::catalog::table_files::newest_live;
 use crate::catalog::tables::TableIdentity;
-use crate::catalog::walk::newest_live;
 use crate::policy::{Mode, Policy};
 use crate::rules::expiry::{Judge, SpecBook, Verdict};
 use crate::rules::instant::UtcInstant;
-pub use crate::rules::kept::{Census, Health};
+pub use crate::rules::kept::{Health, KeptCounts};
 
 /// Why a packed table is left alone.
 pub const NOT_PARQUET: &str =
@@ -33,28 +33,28 @@ pub struct TablePlan {
     pub policy: Policy,
     /// `now - keep`.
     pub cutoff: UtcInstant,
-    /// What goes, oldest first.
+    /// What is dropped, oldest first.
     pub expired: Vec<ExpiredTuple>,
-    /// Where there is no census: whether none of the table's [`SAMPLE`] newest live files can be dated.
+    /// Where nothing was counted: whether none of the table's [`SAMPLE`] newest live files can be dated.
     pub sample_dates_nothing: bool,
     /// What stays; `None` where counting it would have taken longer than
     /// `discovery.count_timeout`.
-    pub census: Option<Census>,
+    pub kept_counts: Option<KeptCounts>,
     /// The time of the full pass that counted it, where it was not counted now.
     pub counted_at: Option<UtcInstant>,
-    /// When the next partition goes, where a calendar tells.
+    /// When the next partition expires, where a calendar tells.
     pub next: Option<NextExpiry>,
     /// Why some of what has expired may be missing; `None` where nothing is.
     pub behind: Option<String>,
-    /// What has expired by its values and stays for its evidence; the census has it too.
-    pub withheld: Census,
+    /// What has expired by its values and stays for its evidence; `kept_counts` has it too.
+    pub withheld: KeptCounts,
     /// What has expired and does not go, or did not when a pass tried, as passes have noted it: poisoned
     /// tuples first, then by the ends of their ranges. Of these only busy ones are in `expired`.
     pub waiting: Vec<Waiting>,
 }
 
 impl TablePlan {
-    /// The sums of what goes.
+    /// The sums of what is dropped.
     pub fn expired_counts(&self) -> Counts {
         let mut sum = Counts::default();
         for tuple in &self.expired {
@@ -66,9 +66,9 @@ impl TablePlan {
     /// A policy over live files of which it can date none is unhealthy. A table that is too large
     /// to be counted is judged by its newest files.
     pub fn health(&self) -> Health {
-        match &self.census {
+        match &self.kept_counts {
             _ if !self.expired.is_empty() || !self.waiting.is_empty() => Health::Healthy,
-            Some(census) => census.health(),
+            Some(kept_counts) => kept_counts.health(),
             None if self.withheld.kept_files() > 0 => Health::Healthy,
             None if self.sample_dates_nothing => Health::Unhealthy,
             None => Health::Unknown,
@@ -102,11 +102,11 @@ pub async fn plan_by_book(
 ) -> anyhow::Result<TablePlan> {
     let retention = policy.retention(now);
     let judge = Judge::new(book, retention);
-    let finder = Finder { table, judge: &judge, reach: &settings.reach };
+    let finder = Finder { table, judge: &judge, scan_limits: &settings.scan_limits };
     let mut sorter = Sorter::for_commits(&judge);
     let found = find(connection, finder, book, settings, &mut sorter).await?;
     anyhow::ensure!(sorter.is_parquet, NOT_PARQUET);
-    let is_counted = found.census.is_some();
+    let is_counted = found.kept_counts.is_some();
     let mut evidence = Evidence::new(table, &judge, book, settings.cross_check);
     let examined = evidence.examine(connection, sorter.take(), sorter.is_whole).await?;
     // Where no pass ends anything, none keeps the memory up.
@@ -117,11 +117,11 @@ pub async fn plan_by_book(
     let list = WaitingList::of(remembered, now, settings.pauses());
     let (expired, waiting) =
         list.confirmed(examined.expired, &examined.withheld, &settings.batch, now);
-    let mut withheld = Census::default();
+    let mut withheld = KeptCounts::default();
     evidence.count(&examined.withheld, &mut withheld);
-    let mut census = found.census;
-    if let Some(census) = &mut census {
-        evidence.count(&examined.withheld, census);
+    let mut kept_counts = found.kept_counts;
+    if let Some(kept_counts) = &mut kept_counts {
+        evidence.count(&examined.withheld, kept_counts);
     }
     let sample_dates_nothing = !is_counted
         && expired.is_empty()
@@ -135,7 +135,7 @@ pub async fn plan_by_book(
         expired,
         withheld,
         waiting,
-        census,
+        kept_counts,
         counted_at: found.counted_at,
         next: found.next,
         behind: found.behind,

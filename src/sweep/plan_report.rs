@@ -15,7 +15,7 @@ use crate::catalog::tables::TableIdentity;
 use crate::policy::{Mode, Source};
 use crate::rules::expiry::KeptReason;
 use crate::rules::instant::UtcInstant;
-use crate::rules::kept::{Census, Health, SAMPLES, is_undatable};
+use crate::rules::kept::{Health, KeptCounts, SAMPLES, is_undatable};
 
 /// The plans of all tables in scope.
 #[derive(Debug, Serialize, ToSchema)]
@@ -41,7 +41,7 @@ pub struct TablePlanReport {
     pub namespace: String,
     /// The table's name.
     pub table: String,
-    /// The table's incarnation.
+    /// The table's UUID.
     pub table_uuid: Uuid,
     /// The policy's field as written.
     pub field: Option<String>,
@@ -58,7 +58,7 @@ pub struct TablePlanReport {
     pub source: Option<Source>,
     /// `as_of - keep`.
     pub cutoff: Option<UtcInstant>,
-    /// What would go, oldest first.
+    /// What would be dropped, oldest first.
     pub expired: Vec<PartitionReport>,
     /// What has expired and does not go, or did not when a pass tried; poisoned partitions first, then
     /// by the ends of their ranges, up to 1,000.
@@ -68,7 +68,7 @@ pub struct TablePlanReport {
     /// The same by reason.
     #[schema(value_type = Option<BTreeMap<String, i64>>)]
     pub kept: Option<BTreeMap<KeptReason, i64>>,
-    /// Samples of what nobody can date, up to five a reason.
+    /// Samples of what is undatable, up to five a reason.
     pub undatable: Option<Vec<KeptReport>>,
     /// Samples of ranges that start after `as_of`, up to five.
     pub future: Option<Vec<KeptReport>>,
@@ -82,9 +82,9 @@ pub struct TablePlanReport {
     /// When what stays was counted, where that was not now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_at: Option<UtcInstant>,
-    /// When the next partition goes, if nothing changes.
+    /// When the next partition expires, if nothing changes.
     pub next_expiry: Option<UtcInstant>,
-    /// Not before this does the next partition go; where no file was found of what the calendar has next.
+    /// Not before this does the next partition expire; where no file was found of what the calendar has next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_expiry_not_before: Option<UtcInstant>,
     /// Whether all that has expired is in `expired` or `waiting`; null where there is no plan.
@@ -103,7 +103,7 @@ pub struct TablePlanReport {
 pub struct WaitingReport {
     /// The spec of its files.
     pub spec_id: i64,
-    /// The stored texts by key index.
+    /// The partition values by key index.
     pub partition_values: Vec<Option<String>>,
     /// As a person reads them.
     pub display: String,
@@ -143,7 +143,7 @@ impl WaitingReport {
 pub struct KeptReport {
     /// The spec of its files.
     pub spec_id: Option<i64>,
-    /// The stored texts of the rows that its files have.
+    /// The partition values of the rows that its files have.
     pub partition_values: Vec<Option<String>>,
     /// As a person reads them.
     pub display: String,
@@ -152,8 +152,8 @@ pub struct KeptReport {
     /// How many files.
     pub files: i64,
     /// Where the values may mean several things, all of them, in words.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub readings: Vec<String>,
+    #[serde(rename = "readings", skip_serializing_if = "Vec::is_empty")]
+    pub interpretations: Vec<String>,
     /// When the range of its values ended, where something else keeps it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range_end: Option<UtcInstant>,
@@ -194,9 +194,10 @@ impl PlanReport {
 impl TablePlanReport {
     /// The report of a plan.
     pub fn of(plan: &TablePlan) -> Self {
-        let census = plan.census.as_ref();
+        let kept_counts = plan.kept_counts.as_ref();
         // What the evidence keeps is known even where what stays was not counted.
-        let shown = census.or(Some(&plan.withheld).filter(|withheld| withheld.kept_files() > 0));
+        let shown =
+            kept_counts.or(Some(&plan.withheld).filter(|withheld| withheld.kept_files() > 0));
         let expired =
             plan.expired.iter().map(|tuple| PartitionReport::of(tuple, tuple.counts)).collect();
         TablePlanReport {
@@ -209,23 +210,25 @@ impl TablePlanReport {
             cutoff: Some(plan.cutoff),
             expired,
             waiting: plan.waiting.iter().map(WaitingReport::of).collect(),
-            kept_files: census.map(Census::kept_files),
-            kept: census.map(|census| {
-                census.kept.iter().map(|(reason, group)| (*reason, group.files)).collect()
+            kept_files: kept_counts.map(KeptCounts::kept_files),
+            kept: kept_counts.map(|kept_counts| {
+                kept_counts.kept.iter().map(|(reason, group)| (*reason, group.files)).collect()
             }),
-            undatable: shown.map(|census| samples(census, is_undatable)),
-            newer_rows: shown.map(|census| {
-                samples(census, |reason| reason == KeptReason::NewerRowsThanPartition)
+            undatable: shown.map(|kept_counts| samples(kept_counts, is_undatable)),
+            newer_rows: shown.map(|kept_counts| {
+                samples(kept_counts, |reason| reason == KeptReason::NewerRowsThanPartition)
             }),
-            future: census.map(|census| samples(census, |reason| reason == KeptReason::Future)),
-            uncovered: census
-                .map(|census| samples(census, |reason| reason == KeptReason::Uncovered)),
-            uncovered_files: census.map(|census| census.files(KeptReason::Uncovered)),
+            future: kept_counts
+                .map(|kept_counts| samples(kept_counts, |reason| reason == KeptReason::Future)),
+            uncovered: kept_counts
+                .map(|kept_counts| samples(kept_counts, |reason| reason == KeptReason::Uncovered)),
+            uncovered_files: kept_counts
+                .map(|kept_counts| kept_counts.files(KeptReason::Uncovered)),
             counted_at: plan.counted_at,
             next_expiry: match plan.next {
                 Some(NextExpiry::At(at)) => Some(at),
                 Some(NextExpiry::NotBefore(_)) => None,
-                None => shown.and_then(|census| census.next_expiry),
+                None => shown.and_then(|kept_counts| kept_counts.next_expiry),
             },
             next_expiry_not_before: match plan.next {
                 Some(NextExpiry::NotBefore(at)) => Some(at),
@@ -276,8 +279,8 @@ impl TablePlanReport {
     }
 }
 
-fn samples(census: &Census, wanted: impl Fn(KeptReason) -> bool) -> Vec<KeptReport> {
-    let groups = census.kept.iter().filter(|(reason, _)| wanted(**reason));
+fn samples(kept_counts: &KeptCounts, wanted: impl Fn(KeptReason) -> bool) -> Vec<KeptReport> {
+    let groups = kept_counts.kept.iter().filter(|(reason, _)| wanted(**reason));
     groups
         .flat_map(|(reason, group)| {
             group.samples.iter().take(SAMPLES).map(|sample| KeptReport {
@@ -286,7 +289,7 @@ fn samples(census: &Census, wanted: impl Fn(KeptReason) -> bool) -> Vec<KeptRepo
                 display: sample.display.clone(),
                 reason: *reason,
                 files: sample.files,
-                readings: sample.readings.clone(),
+                interpretations: sample.interpretations.clone(),
                 range_end: sample.range_end,
                 newest_row: sample.newest_row,
                 leaves_at: sample.leaves_at,

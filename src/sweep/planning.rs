@@ -11,7 +11,7 @@ use super::plan::{NOT_PARQUET, TablePlan, plan_by_book, plan_table};
 use super::settings::{Scope, Settings};
 use crate::catalog::clock;
 use crate::catalog::connect::{Access, Database};
-use crate::catalog::errors::in_words;
+use crate::catalog::errors::describe;
 use crate::catalog::session::Session;
 use crate::catalog::tables::{LiveTable, TableIdentity, catalogs, live_tables};
 use crate::policy::Policy;
@@ -109,7 +109,7 @@ async fn plan_all_in(
                 Ok(Some(policy)) => {
                     plan_table(connection, &table.identity, &policy, as_of, settings)
                         .await
-                        .map_err(|error| in_words(&error))
+                        .map_err(|error| describe(&error))
                 }
             };
             plans.tables.push((table.identity, plan));
@@ -166,7 +166,7 @@ pub async fn plan_of_property(
     Ok(Some(Ok((policy, plan))))
 }
 
-/// What the trust in a spec would let go (`tailrace spec trust`).
+/// What would be dropped if a spec were trusted (`tailrace spec trust`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Released {
     /// Under which policy.

@@ -12,7 +12,7 @@ use crate::catalog::tables::TableIdentity;
 use crate::policy::Policy;
 use crate::rules::expiry::KeptReason;
 use crate::rules::instant::UtcInstant;
-use crate::rules::kept::Census;
+use crate::rules::kept::KeptCounts;
 
 /// What a report says where the catalog was restored while the pass was at work.
 pub const RESTORED: &str = "the catalog was restored to an earlier time since this pass began: what it \
@@ -22,7 +22,7 @@ pub const RESTORED: &str = "the catalog was restored to an earlier time since th
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// All that had expired is gone.
+    /// Everything that had expired was dropped.
     Dropped,
     /// Nothing had expired.
     NothingToDo,
@@ -39,13 +39,13 @@ pub enum Outcome {
     /// Some tuples had rows that somebody else had locked; they wait for the next pass.
     Busy,
     /// The server refuses to end the files of some tuples, for a trigger, a constraint or what a row
-    /// holds; they are tried again by themselves, after growing pauses, and the others went.
+    /// holds; they are tried again by themselves, after growing pauses. The others were dropped.
     Poisoned,
     /// The policy was changed, paused or unset after planning.
     PolicyChanged,
     /// Some tuples are larger than `sweep.max_files_per_tuple`, and `sweep.oversize` is `skip`.
     Oversize,
-    /// The commit lock was not had, in several tries of `sweep.lock_timeout`.
+    /// The commit lock could not be acquired, in several tries of `sweep.lock_timeout`.
     LockTimeout,
     /// The database's clock is behind the newest snapshot: nothing can be dated.
     ClockBehind,
@@ -56,7 +56,7 @@ pub enum Outcome {
     Unhealthy,
     /// The table was dropped, replaced or renamed meanwhile.
     Gone,
-    /// It could not be worked on.
+    /// It failed.
     Failed,
 }
 
@@ -75,7 +75,7 @@ impl Outcome {
         )
     }
 
-    /// Whether a step ended so that could not try all that it had, for another reason than the time.
+    /// Whether a step ended before it had tried everything, for a reason other than time.
     fn gives_up(self) -> bool {
         matches!(self, Self::HeldBack | Self::LockTimeout | Self::Failed)
     }
@@ -103,12 +103,12 @@ impl Outcome {
     }
 }
 
-/// A partition that went or would go.
+/// A partition that was dropped, or would be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PartitionReport {
     /// The spec of its files.
     pub spec_id: i64,
-    /// The stored texts by key index.
+    /// The partition values by key index.
     pub partition_values: Vec<Option<String>>,
     /// As a person reads them.
     pub display: String,
@@ -181,14 +181,14 @@ pub struct TableReport {
     pub full: Option<bool>,
     /// What stays for another reason than its age, as it was last counted; null where it never was.
     pub counted: Option<Counted>,
-    /// What went wrong, in words.
+    /// The error, in words.
     pub error: Option<String>,
 }
 
-/// Files that a policy does not reach, counted by the full pass that came to its end last.
+/// Files that a policy does not reach, counted by the last full pass that finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Counted {
-    /// Files whose time nobody can tell.
+    /// Files whose time is unknown.
     pub undatable_files: i64,
     /// Files of no spec, or of one without a time field on the policy's column.
     pub uncovered_files: i64,
@@ -197,16 +197,16 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// The counts of a census.
-    pub fn of(census: &Census, at: UtcInstant) -> Self {
+    /// Of what was counted at `at`.
+    pub fn of(kept_counts: &KeptCounts, at: UtcInstant) -> Self {
         Counted {
-            undatable_files: census.undatable_files(),
-            uncovered_files: census.files(KeptReason::Uncovered),
+            undatable_files: kept_counts.undatable_files(),
+            uncovered_files: kept_counts.files(KeptReason::Uncovered),
             at,
         }
     }
 
-    /// The same with further files whose time nobody can tell.
+    /// The same with further files whose time is unknown.
     pub fn with(self, undatable_files: i64) -> Self {
         Counted { undatable_files: self.undatable_files.saturating_add(undatable_files), ..self }
     }
@@ -253,7 +253,7 @@ impl TableReport {
         });
     }
 
-    /// Adds that some tuples are refused, in words, as long as nothing graver is to be told.
+    /// Adds that some tuples are refused, in words, as long as nothing graver is to be reported.
     pub fn poisoned(&mut self, tuples: &[String]) {
         let is_graver =
             !matches!(self.outcome, Outcome::Busy | Outcome::Dropped | Outcome::NothingToDo);
@@ -274,9 +274,9 @@ impl TableReport {
         }
     }
 
-    /// The report of a table after another turn, which found `later`: nothing where no policy is in
+    /// The report of a table after another time slice, which found `later`: nothing where no policy is in
     /// force any more.
-    pub fn in_turns(so_far: Option<TableReport>, later: Option<TableReport>) -> Option<Self> {
+    pub fn in_slices(so_far: Option<TableReport>, later: Option<TableReport>) -> Option<Self> {
         let (so_far, later) = match (so_far, later) {
             (Some(so_far), Some(later)) => (so_far, later),
             (so_far, later) => return later.or(so_far),
@@ -323,19 +323,19 @@ pub struct PassReport {
     pub tables: Vec<TableReport>,
     /// Catalogs that another daemon works on.
     pub skipped_catalogs: Vec<String>,
-    /// Catalogs that could not be worked on, or not to the end.
+    /// Catalogs that failed, or were not finished.
     pub failed_catalogs: Vec<CatalogFailure>,
-    /// Whether readings and full passes gave way to what fell due meanwhile.
+    /// Whether full scans and full passes gave way to what fell due meanwhile.
     #[serde(skip)]
     pub gave_way: bool,
 }
 
-/// Why a catalog could not be worked on.
+/// Why a catalog failed.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct CatalogFailure {
     /// Its name.
     pub catalog: String,
-    /// What went wrong, in words.
+    /// The error, in words.
     pub error: String,
     /// Whether the database was away.
     #[serde(skip)]

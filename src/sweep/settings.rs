@@ -1,4 +1,4 @@
-//! What a pass is told: the part of the configuration that it goes by, and what it is limited to.
+//! The settings of a pass: the part of the configuration that it uses, and its limits.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::config::{Config, CrossCheck, Oversize};
 use crate::drop::Limits;
 use crate::rules::batches::BatchLimits;
 use crate::rules::clock_guard::Reading;
-use crate::rules::reach::Reach;
+use crate::rules::scan_limits::ScanLimits;
 
 /// What a pass is for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct Settings {
     pub batch: BatchLimits,
     /// What bounds a commit.
     pub limits: Limits,
-    /// Our share of the time for which the commit lock may be held, in (0, 1].
+    /// The share of the time for which the commit lock may be held, in (0, 1].
     pub lock_duty: f64,
     /// How long after a full pass over a table the next one is due.
     pub full_pass_every: Duration,
@@ -51,7 +51,7 @@ pub struct Settings {
     /// Whether what waits is left alone until its next look; not by `tailrace sweep`.
     pub heeds_pauses: bool,
     /// How much one step of looking for files takes on.
-    pub reach: Reach,
+    pub scan_limits: ScanLimits,
     /// No commit starts once a pass has run for so long.
     pub max_duration: Duration,
     /// A longer removal queue of the server's holds the drops of its catalog back.
@@ -60,7 +60,7 @@ pub struct Settings {
     pub parallel_catalogs: usize,
     /// The limit for counts that need a read of a whole table.
     pub count_timeout: Duration,
-    /// Beyond this many distinct texts at a key they are not listed.
+    /// Beyond this many distinct partition values at a key they are not listed.
     pub max_values: i64,
     /// The shortest `keep` that is acted upon.
     pub min_keep: Duration,
@@ -71,7 +71,7 @@ pub struct Settings {
     /// The longest distance of two looks at the specs of a catalog: passes copy them, and so do the
     /// renewals of claims, which run in every daemon whether or not anything is claimed.
     pub specs_looked_at_every: Duration,
-    /// How long our history is kept, and what names a table that is gone.
+    /// How long the drop history is kept, and what names a table that is gone.
     pub history_keep: Duration,
     /// How long receipts of explicit drops are kept.
     pub receipt_keep: Duration,
@@ -125,7 +125,7 @@ impl Settings {
             full_pass_every: config.sweep.full_pass_every.get(),
             spreads_full_passes: true,
             heeds_pauses: true,
-            reach: Reach::default(),
+            scan_limits: ScanLimits::default(),
             max_duration: config.sweep.max_duration.get(),
             removal_queue_ceiling: config
                 .sweep

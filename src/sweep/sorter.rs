@@ -1,4 +1,4 @@
-//! Files in, expired tuples and a census out. No IO.
+//! Sorts files into expired tuples and counts of what is kept. No IO.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,9 +9,9 @@ use crate::catalog::tuples::TupleOfSpec;
 use crate::rules::expiry::{Judge, KeptReason, Verdict};
 use crate::rules::instant::UtcInstant;
 use crate::rules::instant::earlier;
-use crate::rules::kept::Census;
+use crate::rules::kept::KeptCounts;
 
-/// Sorts live files into what goes and what stays.
+/// Sorts live files into expired and kept.
 #[derive(Debug)]
 pub struct Sorter<'a> {
     judge: &'a Judge,
@@ -21,11 +21,11 @@ pub struct Sorter<'a> {
     /// Their ids, where a file may be met twice, by two of its values.
     seen: Option<HashSet<i64>>,
     /// Whether the tuples at hand have all of their files, as far as they were there when they were
-    /// looked up; else whoever weighs them looks for the others.
+    /// looked up; else whoever checks them looks for the others.
     pub is_whole: bool,
     /// What stays.
-    pub census: Census,
-    /// Of each spec and lead value with files that stay by their values: when the first of them expires;
+    pub kept_counts: KeptCounts,
+    /// Of each spec and lookup value with files that stay by their values: when the first of them expires;
     /// `None` where none ever does. Only where somebody wants to know.
     pub young: Option<HashMap<(i64, String), Option<UtcInstant>>>,
     /// False once a file of another format was met.
@@ -51,7 +51,7 @@ impl<'a> Sorter<'a> {
             files: 0,
             seen: None,
             is_whole: true,
-            census: Census::default(),
+            kept_counts: KeptCounts::default(),
             young: None,
             is_parquet: true,
         }
@@ -70,11 +70,11 @@ impl<'a> Sorter<'a> {
     /// Judges a file by its own spec and values.
     pub fn add(&mut self, file: LiveFile) {
         self.is_parquet &= file.is_parquet;
-        let lead = file
+        let lookup_key = file
             .spec_id
-            .and_then(|spec_id| Some((spec_id, self.judge.spec(spec_id)?.lead_position()?)));
-        match (self.judge.judge(file.spec_id, &file.tuple), lead) {
-            (Verdict::Expired { range_end, doubt }, Some((spec_id, lead))) => {
+            .and_then(|spec_id| Some((spec_id, self.judge.spec(spec_id)?.lookup_key()?)));
+        match (self.judge.judge(file.spec_id, &file.tuple), lookup_key) {
+            (Verdict::Expired { range_end, doubt }, Some((spec_id, lookup_key))) => {
                 if self.seen.as_mut().is_some_and(|seen| !seen.insert(file.data_file_id)) {
                     return;
                 }
@@ -85,7 +85,7 @@ impl<'a> Sorter<'a> {
                 let expired = self.expired.entry(tuple).or_insert_with_key(|tuple| ExpiredTuple {
                     display: judge.display(Some(spec_id), &tuple.tuple),
                     tuple: tuple.clone(),
-                    lead,
+                    lookup_key,
                     range_end,
                     doubt,
                     counts: Counts::default(),
@@ -95,23 +95,23 @@ impl<'a> Sorter<'a> {
                 expired.counts += counts;
                 expired.ids.push(file.data_file_id);
             }
-            // Only a spec with a time field says expired, so there is always a lead then.
+            // Only a spec with a time field says expired, so there is always a lookup key then.
             (Verdict::Expired { .. }, None) => {}
-            (Verdict::Kept { reason, leaves_at }, lead) => {
+            (Verdict::Kept { reason, leaves_at }, lookup_key) => {
                 let judge = self.judge;
                 let spec_id = file.spec_id;
-                if let (Some(young), Some((spec_id, lead))) = (&mut self.young, lead)
-                    && let Some(Some(text)) = file.tuple.values.get(lead)
+                if let (Some(young), Some((spec_id, lookup_key))) = (&mut self.young, lookup_key)
+                    && let Some(Some(text)) = file.tuple.values.get(lookup_key)
                 {
                     let first = young.entry((spec_id, text.clone())).or_default();
                     *first = earlier(*first, leaves_at);
                 }
-                self.census.keep(reason, leaves_at, spec_id, file.tuple, |tuple| {
-                    let readings = match reason {
-                        KeptReason::AmbiguousSpec => judge.readings(spec_id, tuple),
+                self.kept_counts.keep(reason, leaves_at, spec_id, file.tuple, |tuple| {
+                    let interpretations = match reason {
+                        KeptReason::AmbiguousSpec => judge.interpretations(spec_id, tuple),
                         _ => Vec::new(),
                     };
-                    (judge.display(spec_id, tuple), readings)
+                    (judge.display(spec_id, tuple), interpretations)
                 });
             }
         }

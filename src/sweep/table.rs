@@ -1,4 +1,4 @@
-//! A pass over one table: what is expired goes, batch by batch.
+//! A pass over one table: what is expired is dropped, batch by batch.
 
 use std::sync::Once;
 
@@ -7,7 +7,7 @@ use super::expired::ExpiredTuple;
 use super::lease::LeasedSession;
 use super::report::{Counted, Outcome, PartitionReport, TableReport};
 use super::table_pass::Enforcement;
-use crate::catalog::errors::in_words;
+use crate::catalog::errors::describe;
 use crate::catalog::finder::Finder;
 use crate::catalog::live_file::Counts;
 use crate::catalog::tables::TableIdentity;
@@ -17,7 +17,7 @@ use crate::policy::{Mode, Policy};
 use crate::rules::expiry::KeptReason;
 use crate::rules::fair_queue::Came;
 use crate::rules::instant::UtcInstant;
-use crate::rules::kept::{Census, Health, KeptSample};
+use crate::rules::kept::{Health, KeptCounts, KeptSample};
 
 /// Works on one table by its policy, and tells how far that came. Errors end up in the report.
 pub async fn sweep_table(
@@ -45,7 +45,7 @@ async fn look_after(
             return (failed, Came::default());
         }
     };
-    let finder = Finder { table, judge: &judge, reach: &context.settings.reach };
+    let finder = Finder { table, judge: &judge, scan_limits: &context.settings.scan_limits };
     let mut enforcement = Enforcement::new(finder, policy, &book, context);
     let swept = enforcement.sweep(session).await;
     let came = enforcement.came();
@@ -54,22 +54,21 @@ async fn look_after(
     match swept {
         Err(error) => report.fail(unfound(&error)),
         Ok(findings) => {
-            if let Some((census, at)) = &findings.census {
-                tell_kept(table, census, *at);
+            if let Some((kept_counts, at)) = &findings.kept_counts {
+                log_kept(table, kept_counts, *at);
             }
-            tell_kept(table, &findings.withheld, context.now);
+            log_kept(table, &findings.withheld, context.now);
             if findings.health == Health::Unhealthy && report.outcome == Outcome::NothingToDo {
                 report.outcome = Outcome::Unhealthy;
                 report.error = Some(dates_nothing(policy));
             }
             report.poisoned(&findings.poisoned);
             report.full = Some(findings.is_full);
-            report.counted = findings
-                .census
-                .as_ref()
-                .map(|(census, at)| Counted::of(census, *at).with(findings.undatable_waiting));
+            report.counted = findings.kept_counts.as_ref().map(|(kept_counts, at)| {
+                Counted::of(kept_counts, *at).with(findings.undatable_waiting)
+            });
             if !findings.has_index {
-                tell_missing_index();
+                log_missing_index();
             }
         }
     }
@@ -107,14 +106,14 @@ fn as_observed(
             oldest = oldest.display,
             newest = newest.display,
             cutoff = %context.now.minus(policy.keep.length()),
-            "Would drop these partitions, were the policy enforced"
+            "A pass would drop these partitions if the policy were enforced"
         );
     }
     report
 }
 
 /// Says once in the life of the process what would make passes over large tables short.
-fn tell_missing_index() {
+fn log_missing_index() {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
         tracing::warn!(
@@ -127,7 +126,7 @@ fn tell_missing_index() {
 }
 
 fn unfound(error: &anyhow::Error) -> String {
-    format!("looking for expired files failed: {}", in_words(error))
+    format!("looking for expired files failed: {}", describe(error))
 }
 
 fn dates_nothing(policy: &Policy) -> String {
@@ -138,13 +137,13 @@ fn dates_nothing(policy: &Policy) -> String {
 }
 
 /// One line for each kind of file that stays for another reason than that it is young.
-fn tell_kept(table: &TableIdentity, census: &Census, counted_at: UtcInstant) {
+fn log_kept(table: &TableIdentity, kept_counts: &KeptCounts, counted_at: UtcInstant) {
     let TableIdentity { catalog, namespace, table, .. } = table;
-    for (reason, group) in &census.kept {
+    for (reason, group) in &kept_counts.kept {
         if *reason == KeptReason::NotExpired {
             continue;
         }
-        let samples: Vec<_> = group.samples.iter().map(KeptSample::in_words).collect();
+        let samples: Vec<_> = group.samples.iter().map(KeptSample::describe).collect();
         tracing::warn!(
             event = events::KEPT_UNDATABLE,
             catalog,

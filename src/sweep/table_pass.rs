@@ -2,16 +2,16 @@
 //!
 //! What is due by the calendar comes first, of all tables; then what came since the watermark. A **full** pass, the
 //! first one and every `sweep.full_pass_every`, trusts nothing: it looks up every expired value there is and then
-//! reads all of the table's files in pieces, which finds what was overlooked and counts what stays. All go in rounds,
-//! so that no more than one round is in memory, and no transaction or statement is open while commits are made or
+//! reads all of the table's files in pieces, which finds what was overlooked and counts what stays. All go in batches,
+//! so that no more than one batch is in memory, and no transaction or statement is open while commits are made or
 //! paused for.
 
 mod due;
+mod expired_batches;
 mod full_scan;
 mod late;
 mod looked;
 mod recall;
-mod rounds;
 mod wait;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -33,7 +33,7 @@ use crate::catalog::finder::Finder;
 use crate::catalog::marks::revoke_marks;
 use crate::catalog::restore::note_head;
 use crate::catalog::session::Session;
-use crate::catalog::tables::{Marks, TableIdentity};
+use crate::catalog::tables::{FileWatermark, TableIdentity};
 use crate::catalog::tuples::TupleOfSpec;
 use crate::catalog::values::has_lookup_index;
 use crate::events;
@@ -41,17 +41,17 @@ use crate::policy::Policy;
 use crate::rules::expiry::SpecBook;
 use crate::rules::fair_queue::{Came, Step};
 use crate::rules::instant::UtcInstant;
-use crate::rules::kept::{Census, Health};
+use crate::rules::kept::{Health, KeptCounts};
 use looked::AllLeft;
 
 /// What a pass found out beside what it dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Findings {
     /// What stays by its values, and when that was counted; `None` if it never was.
-    pub census: Option<(Census, UtcInstant)>,
+    pub kept_counts: Option<(KeptCounts, UtcInstant)>,
     /// What has expired by its values and stays for its evidence, as this pass found it.
-    pub withheld: Census,
-    /// How many files wait of which nobody can tell when they expire.
+    pub withheld: KeptCounts,
+    /// How many files wait of which it is unknown when they expire.
     pub undatable_waiting: i64,
     /// Whether the policy dates nothing of its table.
     pub health: Health,
@@ -87,9 +87,9 @@ pub struct Enforcement<'a> {
     unlooked_from: Option<UtcInstant>,
     /// The values, with their keys, of which something stayed in this pass.
     stayed: BTreeSet<(i32, String)>,
-    /// Without the lookup index: the tuples that stayed in this turn.
+    /// Without the lookup index: the tuples that stayed in this time slice.
     stayed_here: HashSet<TupleOfSpec>,
-    /// The rows that a reading has put in, with the last ends that they had.
+    /// The rows that a full scan has put in, with the last ends that they had.
     put_before: HashMap<RowKey, UtcInstant>,
     evidence: Evidence<'a>,
     /// The specs whose marks were taken back in this pass.
@@ -101,16 +101,16 @@ pub struct Enforcement<'a> {
     waited: Remembered,
     /// Tuples that failed alone, with what the server said, while no commit of the table went through.
     suspects: Vec<(ExpiredTuple, String, String)>,
-    /// How many tuples that are known to fail this turn has tried again.
+    /// How many tuples that are known to fail this time slice has tried again.
     looked_again: usize,
-    /// Under a policy that observes: what would have gone.
+    /// Under a policy that observes: what would have been dropped.
     observed: HashMap<TupleOfSpec, ExpiredTuple>,
     cutoff: UtcInstant,
     /// Read before the first look-up of the pass.
-    marks: Marks,
+    current_watermark: FileWatermark,
     found_any: bool,
     has_index: bool,
-    /// Whether this turn has looked anything up.
+    /// Whether this time slice has looked anything up.
     has_begun: bool,
     /// How far it has come.
     came: Came,
@@ -142,14 +142,14 @@ impl<'a> Enforcement<'a> {
         context: &'a Context<'a>,
     ) -> Self {
         let cutoff = finder.judge.retention().cutoff();
-        let marks = Marks { files_below: 0, through_snapshot: 0 };
+        let watermark = FileWatermark { files_below: 0, through_snapshot: 0 };
         Enforcement {
             finder,
             context,
             policy,
             book,
             work: Work::new(finder.table, policy, cutoff, context),
-            memory: Memory::new(marks, BookDigest::of(book, policy.source_field_id)),
+            memory: Memory::new(watermark, BookDigest::of(book, policy.source_field_id)),
             remembered: None,
             seen_below: i64::MIN,
             number: 0,
@@ -169,7 +169,7 @@ impl<'a> Enforcement<'a> {
             looked_again: 0,
             observed: HashMap::new(),
             cutoff,
-            marks,
+            current_watermark: watermark,
             found_any: false,
             has_index: true,
             has_begun: false,
@@ -180,11 +180,11 @@ impl<'a> Enforcement<'a> {
 
     /// How far the sweep came.
     pub fn came(&self) -> Came {
-        let owes_rest = self.memory.owes_full_pass || self.memory.reading.is_some();
+        let owes_rest = self.memory.owes_full_pass || self.memory.full_scan.is_some();
         Came { owes_rest, ..self.came }
     }
 
-    /// What was done, whether or not the sweep came to its end; and what would have been.
+    /// What was done, whether or not the sweep finished; and what would have been.
     pub fn into_work(self) -> (Work<'a>, Vec<ExpiredTuple>) {
         let mut observed: Vec<_> = self.observed.into_values().collect();
         in_order(&mut observed);
@@ -199,7 +199,7 @@ impl<'a> Enforcement<'a> {
         let connection = session.connection();
         // Before anything is looked up: what is committed from here on is late, for this pass and
         // for the next one.
-        self.marks = self.noted_marks(connection).await?;
+        self.current_watermark = self.noted_watermark(connection).await?;
         self.has_index = has_lookup_index(connection).await?;
         let is_full = self.recall(session).await?;
         if is_full && let Some(files) = self.finder.small_table(session.connection()).await? {
@@ -208,7 +208,7 @@ impl<'a> Enforcement<'a> {
             }
         } else {
             if is_full {
-                self.begin_reading(session, true).await?;
+                self.begin_full_scan(session, true).await?;
             }
             self.in_steps(session).await?;
         }
@@ -216,35 +216,43 @@ impl<'a> Enforcement<'a> {
         self.remember(session).await?;
         self.remember_waiting(session).await?;
         let health = self.health(session.connection()).await?;
-        let census = self.memory.census.take();
-        let mut withheld = Census::default();
+        let kept_counts = self.memory.kept_counts.take();
+        let mut withheld = KeptCounts::default();
         self.evidence.count(self.withheld.values(), &mut withheld);
         let undatable_waiting = self.waiting.undatable_files();
         let poisoned = self.waiting.waiting_for(WaitReason::Poisoned);
-        let poisoned = poisoned.into_iter().map(Waiting::in_words).collect();
-        self.tell_waiting();
+        let poisoned = poisoned.into_iter().map(Waiting::describe).collect();
+        self.report_waiting();
         let has_index = self.has_index;
         let is_full = is_full || self.has_begun_full;
-        Ok(Findings { census, withheld, undatable_waiting, health, is_full, has_index, poisoned })
+        Ok(Findings {
+            kept_counts,
+            withheld,
+            undatable_waiting,
+            health,
+            is_full,
+            has_index,
+            poisoned,
+        })
     }
 
-    /// The marks of this moment, with the head noted that they are of: should the catalog be restored to a time
-    /// before, whatever is remembered by these marks is told to be of the time after.
-    async fn noted_marks(&self, connection: &mut Session) -> anyhow::Result<Marks> {
+    /// The watermark of this moment, with the head noted that it is of: should the catalog be restored to a time
+    /// before, whatever is remembered by it is told to be of the time after.
+    async fn noted_watermark(&self, connection: &mut Session) -> anyhow::Result<FileWatermark> {
         let noted = note_head(connection, self.finder.table.catalog_id, self.context.now);
         let noted = noted.await?.context("the catalog is gone")?;
         anyhow::ensure!(!noted.is_restored, RESTORED);
-        Ok(noted.marks)
+        Ok(noted.watermark)
     }
 
     /// What is due, which a few short statements tell, whatever the table and its neighbours hold; then what came
     /// late, whose values are put into the calendar, and looked up where they have expired; then what a full pass
-    /// lists, then the reading: each only where all
-    /// before it was tried, but for late files, whose values are put into the calendar all the same. The turn
+    /// lists, then the full scan: each only where all
+    /// before it was tried, but for late files, whose values are put into the calendar all the same. The time slice
     /// begins after the step that the pass is through with, and ends with its last one: what is due of other
     /// tables comes before what is late of this one.
     ///
-    /// Where values may be doubtful late files come first, in any turn: one of them may show that a stale writer
+    /// Where values may be ambiguous late files come first, in any time slice: one of them may show that a stale writer
     /// goes on, which takes the proof from what is due.
     async fn in_steps(&mut self, session: &mut LeasedSession<'_>) -> anyhow::Result<()> {
         let (done, through) = (self.context.done, self.context.through);
@@ -272,14 +280,14 @@ impl<'a> Enforcement<'a> {
             return Ok(());
         }
         self.context.begin_rest();
-        // However short the turn is, it gets somewhere here as well.
+        // However short the time slice is, it gets somewhere here as well.
         (self.came.is_at_rest, self.has_begun) = (true, false);
-        if self.memory.owes_full_pass && self.memory.reading.is_none() {
+        if self.memory.owes_full_pass && self.memory.full_scan.is_none() {
             // So many files came late.
             self.waiting.heed_no_pause();
             self.heeds_pauses = false;
             self.has_begun_full = true;
-            self.begin_reading(session, true).await?;
+            self.begin_full_scan(session, true).await?;
         }
         if !self.list(session).await?.is_all() {
             return Ok(());
@@ -287,8 +295,8 @@ impl<'a> Enforcement<'a> {
         if !self.is_over() {
             return self.read_on(session).await;
         }
-        // What a reading is to find was not looked at.
-        if self.memory.reading.as_ref().is_some_and(|reading| reading.is_listing) {
+        // What a full scan is to find was not looked at.
+        if self.memory.full_scan.as_ref().is_some_and(|full_scan| full_scan.is_listing) {
             self.work.cut_short();
         }
         Ok(())
@@ -316,17 +324,20 @@ impl<'a> Enforcement<'a> {
             specs = serde_json::to_string(&disproved).unwrap_or_default(),
             trusted_again_at = %now.plus(window),
             "A file's column statistics contradict its partition value, long after the earlier \
-             partition spec ended: a writer may still use that spec. Doubtful values are kept, \
-             unless statistics date them, until no such file came for guard.stale_writer_window"
+             partition spec ended: a writer may still use that spec. Ambiguous values are kept, \
+             unless column statistics give their time, until no such file is added for \
+             guard.stale_writer_window"
         );
         Ok(())
     }
 
     async fn health(&self, connection: &mut Session) -> sqlx::Result<Health> {
-        let counted = self.memory.census.as_ref();
+        let counted = self.memory.kept_counts.as_ref();
         match counted {
             _ if self.found_any => Ok(Health::Healthy),
-            Some((census, _)) if census.health() == Health::Healthy => Ok(Health::Healthy),
+            Some((kept_counts, _)) if kept_counts.health() == Health::Healthy => {
+                Ok(Health::Healthy)
+            }
             Some((_, at)) if *at == self.context.now => Ok(Health::Unhealthy),
             // What was counted some time ago, or never, may have changed: the newest files tell.
             _ => {

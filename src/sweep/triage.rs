@@ -1,8 +1,8 @@
-//! Which tables and catalogs a pass works on, and in which order. Pure: what the answer goes by is asked by
-//! [`crate::catalog::triage`].
+//! Which tables and catalogs a pass works on, and in which order. Pure: [`crate::catalog::triage`] reads the
+//! facts.
 //!
-//! Doubt means work: a table is left out only where everything that could bring work says that there is
-//! none. What is left out has the report of its last pass.
+//! A table is left out only where every fact that could bring work says that there is none; where a fact is
+//! unknown, the table is worked on. A table that is left out has the report of its last pass.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub enum Reason {
     Policy,
     /// Its property says something else than was mirrored.
     Property,
-    /// No pass remembers anything of this incarnation.
+    /// No pass remembers anything of the table with this UUID.
     Unknown,
     /// What is remembered is of another column.
     OtherField,
@@ -48,7 +48,7 @@ pub enum Reason {
     /// Live files began after the watermark.
     NewFiles,
     /// All of its files are being read.
-    Reading,
+    FullScan,
     /// A full pass is owed or due.
     FullPass,
     /// The last pass did not look at everything.
@@ -167,7 +167,7 @@ fn reasons(facts: &Facts<'_>, rules: &Rules) -> Vec<Reason> {
     note(state.rules != Some(RULES_NUMBER.into()), Reason::Rules);
     note(overdue(facts, rules).is_some(), Reason::Due);
     note(facts.has_new_files, Reason::NewFiles);
-    note(state.is_reading, Reason::Reading);
+    note(state.is_reading, Reason::FullScan);
     note(owes_full_pass(state, look.identity.table_uuid, rules), Reason::FullPass);
     note(!state.outcome.as_deref().is_some_and(stands), Reason::Unfinished);
     reasons
@@ -180,7 +180,7 @@ fn is_refused(look: &TableLook, policy: &PolicyLook, rules: &Rules) -> bool {
 }
 
 /// Whether the property says something that no pass has looked at. Where a stored policy wins over it a
-/// pass has nothing more to do with one that cannot be followed than to tell of it, once.
+/// pass has nothing more to do with one that cannot be followed than to log it, once.
 fn has_other_property(look: &TableLook) -> bool {
     if look.has_property && look.property.is_none() {
         return true;

@@ -1,9 +1,8 @@
-//! What has expired and stays all the same: why, since when, and when it is looked at next. Pure.
+//! What has expired and is kept all the same: why, since when, and when it is looked at next. Pure.
 //!
-//! It is remembered of a table, whatever the policy and the rules that it was found by. It never says
-//! that a file may go. It puts one off: what pauses is not looked at until its next look, unless by a
-//! full pass or by `tailrace sweep`. Beside it stands which tuples were refused together, and are
-//! halved further (`parts`).
+//! It is remembered for a table, whatever policy and rules it was found by. It never allows a drop; it only
+//! delays one: a tuple in its pause is not looked at until the pause ends, except by a full pass or by
+//! `tailrace sweep`. It also holds which tuples were refused together and are halved further (`parts`).
 
 mod list;
 pub mod parts;
@@ -120,7 +119,7 @@ impl Waiting {
     }
 
     /// In words, for logs and reports.
-    pub fn in_words(&self) -> String {
+    pub fn describe(&self) -> String {
         let error = self.error.as_deref().map(|error| format!(": {error}"));
         let next = self.next_look.map(|next| format!("; next look {next}"));
         let Waiting { display, reason, since, .. } = self;

@@ -3,11 +3,11 @@
 //! A table wakes it once a lag at most. Those that fall due within a lag of one another wait for the last
 //! of them, so that one pass does for all.
 //!
-//! Nothing spins: where a pass left something of a table that had been due when it began, whatever the
-//! reason, the table wakes nobody for a while, which grows with each such pass up to the distance of two
-//! regular ones. Passes note that with the table where they can, for all daemons ([`quiet_after`]). It is
-//! kept here as well, for where they cannot: the clock was refused, somebody else has the lease, the
-//! database takes no writes.
+//! Wakes do not follow each other without end. A pass may leave something of a table that was due when the
+//! pass began, for whatever reason. The table then causes no wake for a pause ([`quiet_after`]), which grows
+//! with each such pass up to the time between two regular passes. A pass notes the pause with the table, for
+//! all daemons. The pause is kept here too, because a pass cannot note it where the clock is refused, another
+//! daemon has the lease, or the database accepts no writes.
 
 #[cfg(test)]
 mod tests;

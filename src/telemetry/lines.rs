@@ -1,8 +1,8 @@
-//! Lines on their way to stderr, which a thread of its own writes.
+//! The queue of log lines for stderr. A thread of its own writes them.
 //!
-//! Whoever tells something never waits for stderr and never fails by it: the one who reads a full pipe
-//! may be stopped while a pass holds the commit lock. What cannot be kept or written is counted, and told
-//! of when stderr takes lines again.
+//! Code that logs never waits for stderr and never fails because of it: the reader of a full pipe
+//! may be stopped while a pass holds the commit lock. A line that cannot be queued or written is
+//! counted as lost. The count is logged when stderr takes lines again.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often at most it is tried to tell of lost lines while more are lost.
+/// How often at most lost lines are reported while more are lost.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// The lines that wait to be written: the end where they come in.
@@ -28,15 +28,16 @@ struct Queue {
     lines: VecDeque<Vec<u8>>,
     /// The bytes of all of them.
     bytes: usize,
-    /// The lines that were lost, and that nobody was told of.
+    /// The lines that were lost, and that were not reported yet.
     lost: u64,
     /// Something that is no longer in the queue is being written.
     is_writing: bool,
 }
 
 impl Lines {
-    /// Starts the thread that writes to `sink`. At most `limit` bytes wait for it; a line that would be
-    /// more is lost. `notice` words that so many lines were lost; nothing, if nobody wants to know.
+    /// Starts the thread that writes to `sink`. At most `limit` bytes wait for it; a line beyond that
+    /// is lost. `notice` makes the line that reports how many lines were lost; it is empty if this is
+    /// not to be reported.
     ///
     /// # Errors
     /// There can be no more threads.
@@ -99,7 +100,7 @@ impl Lines {
         }
     }
 
-    /// The next line; nothing, if there was none for a while and lost ones are to be told of.
+    /// The next line; nothing, if there was none for a while and lost ones are to be reported.
     fn next(&self) -> Option<Vec<u8>> {
         let mut queue = self.queue();
         queue.is_writing = false;

@@ -1,10 +1,10 @@
-//! Text without what a terminal obeys. Names, values and notes in a catalog are anybody's, and so are the
-//! words of the database where a trigger raises them: printed as they are, they could move the cursor,
-//! forge lines, or change what was printed before.
+//! Escapes the characters of a text that control a terminal. Anybody may choose the names, values
+//! and notes in a catalog, and the messages of the database where a trigger raises them. Printed as
+//! they are, they could move the cursor, forge lines, or change what was printed before.
 //!
-//! What people are shown goes through [`plain()`] as a whole, on stdout and on stderr; what may hold a line
-//! break of its own goes through [`line()`] first. The escapes are those of JSON, so that JSON stays what it
-//! is: within it such letters can only be in a text.
+//! All text for people passes through [`plain()`] as a whole, on stdout and on stderr. A text that
+//! may hold a line break passes through [`line()`] first. The escapes are those of JSON, and in
+//! JSON such characters occur only inside strings, so escaped JSON is the same JSON.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -12,12 +12,12 @@ use std::io::{self, Write};
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// The text with everything escaped that a terminal obeys, but for line breaks.
+/// The text with all characters escaped that control a terminal, except line breaks.
 pub fn plain(text: &str) -> Cow<'_, str> {
     escaped(text, |letter| letter == '\n')
 }
 
-/// The text as a part of one line.
+/// The text with all such characters escaped, line breaks included.
 pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
 }

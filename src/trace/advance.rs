@@ -1,4 +1,4 @@
-//! What a pass notes of drops that are not gone yet.
+//! What a pass notes of drops whose objects are not all deleted yet.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::events;
 use crate::rules::instant::UtcInstant;
 
 /// Notes, in every catalog, how far its drops have come by `now`. Only reads the catalogs; locks
-/// nothing but rows of our history, and looks at a bounded number of drops of each catalog, the
+/// nothing but rows of the drop history, and looks at a bounded number of drops of each catalog, the
 /// oldest first, each by index. Two daemons may do it at once: what is noted is noted once. Nothing is
 /// noted of the catalogs `but`, those that were restored among them: first the pass that has the lease
 /// settles that. What is noted while one is being restored bears a time after the restore, and is taken back
@@ -53,7 +53,7 @@ pub async fn advance(
                 event = events::TRACE_FAILED,
                 catalog_id = catalog.catalog_id,
                 error = said(&error),
-                "How far drops of a catalog have come was not noted"
+                "What became of the drops of a catalog could not be noted"
             ),
         }
     }

@@ -10,6 +10,13 @@ use crate::catalog::live_file::Counts;
 use crate::catalog::removal_queue::{Namer, Stuck};
 use crate::rules::instant::UtcInstant;
 
+/// The drops of several catalogs, as `tailrace trace --output json` has them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Drops {
+    /// By name.
+    pub catalogs: Vec<TraceReport>,
+}
+
 /// Drops of a catalog or of a table, and what the catalog says that decides about them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct TraceReport {
@@ -66,7 +73,7 @@ pub enum NamedBy {
     Vector(Naming),
     /// Neither a file nor a vector: an upload, which is not looked at, or the object cannot be deleted.
     NoFile,
-    /// Nobody can tell: the server is older than V17.
+    /// Unknown: the server is older than V17.
     Unknown,
 }
 
@@ -115,7 +122,7 @@ pub struct DropTrace {
     /// NAMESPACE.TABLE, as the table is named now or was named last; null if it went before a pass
     /// looked.
     pub table: Option<String>,
-    /// The table's incarnation.
+    /// The table's UUID.
     pub table_uuid: Uuid,
     /// The revision of the policy that it acted for; null for an explicit drop or a truncate.
     pub policy_revision: Option<i64>,
@@ -133,7 +140,7 @@ pub struct DropTrace {
     pub partitions_ended: i64,
     /// How far it has come.
     pub stage: Stage,
-    /// Rows of its files that are left, up to 10 000; null where nobody can tell: the server is
+    /// Rows of its files that are left, up to 10 000; null where it is unknown: the server is
     /// older than V19 and the table has more than 100 000 files, or the drop is undone.
     pub files_left: Option<i64>,
     /// When a pass first saw that no row was left.
@@ -153,7 +160,7 @@ pub struct DropTrace {
 pub struct TracedPartition {
     /// The spec of its files.
     pub spec_id: i64,
-    /// The stored texts by key index.
+    /// The partition values by key index.
     pub partition_values: Vec<Option<String>>,
     /// As a person reads them.
     pub display: String,
@@ -163,7 +170,7 @@ pub struct TracedPartition {
 }
 
 impl DropTrace {
-    /// What our history has of it; where it is now is for others to say.
+    /// What the drop history has of it; where it is now is for others to say.
     pub(super) fn of(row: DropRow, stage: Stage) -> Self {
         let is_whole_table = row.partitions.is_empty();
         DropTrace {

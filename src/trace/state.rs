@@ -1,4 +1,4 @@
-//! Where a drop is on its way out, and what holds it up there: pure.
+//! The stage of a drop, from retained to gone, and what holds it up there. Pure.
 
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -1,10 +1,9 @@
-//! Each drop of our history, as the catalog has it: one table, one `table_deleted_from`, and the
-//! rows that the history counted.
+//! Each drop of the history, compared with the catalog: one table, one `table_deleted_from`, and the rows
+//! that the history counted.
 //!
-//! Drops that a restore of the catalog took back are only told.
-//!
-//! Only what is above the floor: below it expiry deletes the snapshot and purges the rows, in its
-//! own time. Newest first, so that a check whose budget runs out has seen what matters most.
+//! Drops that a restore of the catalog took back are only reported. Only drops above the expiry floor are
+//! checked: below it the server's expiry deletes the snapshot and purges the rows. The newest drops come
+//! first, so a check whose budget runs out has seen the most important ones.
 
 use super::Scene;
 use super::probe::{Probe, Stop};
@@ -50,7 +49,7 @@ pub async fn check(
         };
         let changes = changes_of(probe.turn().await?, catalog_id, &ids(&piece)).await?;
         for (drop, changes) in piece.iter().zip(&changes) {
-            tell(scene, findings, drop, wrong_changes(drop, changes));
+            add_all(scene, findings, drop, wrong_changes(drop, changes));
         }
         if !has_index {
             continue;
@@ -58,7 +57,7 @@ pub async fn check(
         for drops in by_files(&piece) {
             let ended = ended_in(probe.turn().await?, catalog_id, &ids(drops)).await?;
             for drop in drops {
-                tell(scene, findings, drop, wrong_rows(drop, &ended));
+                add_all(scene, findings, drop, wrong_rows(drop, &ended));
             }
         }
     }
@@ -74,7 +73,7 @@ pub async fn check(
     Ok(())
 }
 
-fn tell(scene: &Scene<'_>, findings: &mut Findings, drop: &RecordedDrop, problems: Vec<String>) {
+fn add_all(scene: &Scene<'_>, findings: &mut Findings, drop: &RecordedDrop, problems: Vec<String>) {
     for problem in problems {
         findings.add(Sample {
             table: Some(scene.name(drop.table_id)),
@@ -176,7 +175,7 @@ fn wrong_rows(drop: &RecordedDrop, ended: &[EndedRows]) -> Vec<String> {
         ("bytes", counts.bytes, drop.counts.bytes),
     ] {
         if there != recorded {
-            problems.push(format!("it ended {there} {what}, and our history says {recorded}"));
+            problems.push(format!("it ended {there} {what}, and the history says {recorded}"));
         }
     }
     for rows in of_drop().filter(|rows| rows.table_id != drop.table_id) {

@@ -1,4 +1,4 @@
-//! Leases of ours that protect what needs no protection any more.
+//! Leases of tailrace that protect files which need no protection any more.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! What of a dropped partition is still live: no file that is older than the drop may be.
 //!
-//! Files that came after the drop are the business of the next pass. One exception: a tuple too
-//! large for one commit is dropped in pieces, oldest files first, and only the last of its drops
-//! leaves nothing. Such a drop has a policy and one tuple; the rest may be live for a grace after
-//! the newest of them, and for as long as the tuple waits, which a check of its own tells.
+//! Files that were added after the drop are left to the next pass. There is one exception: a tuple too large
+//! for one commit is dropped in several commits, oldest files first, and only the last of these drops leaves
+//! nothing. Such a drop has a policy and one tuple. The rest of the tuple may be live for one grace period
+//! after the newest of these drops, and as long as the tuple waits, which another check reports.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -120,9 +120,14 @@ async fn of_table(
     let book = spec_book(probe.turn().await?, catalog_id, table_id).await?;
     let (wanted, drops): (Vec<TupleOfSpec>, Vec<LastDrop>) =
         tuples.iter().map(|(tuple, drop)| (tuple.clone(), *drop)).unzip();
-    let lead: Vec<usize> = wanted.iter().map(|tuple| lead(tuple, &book)).collect();
-    let mut pages =
-        TuplePages::new(Search { catalog_id, table_id, tuples: &wanted, lead: &lead, from_id: 0 });
+    let lookup_keys: Vec<usize> = wanted.iter().map(|tuple| lookup_key(tuple, &book)).collect();
+    let mut pages = TuplePages::new(Search {
+        catalog_id,
+        table_id,
+        tuples: &wanted,
+        lookup_keys: &lookup_keys,
+        from_id: 0,
+    });
     while let Some(files) = pages.next(probe.turn().await?).await? {
         let at = |number: i32| {
             let at = usize::try_from(number).ok()?;
@@ -130,14 +135,14 @@ async fn of_table(
         };
         let dropped =
             files.iter().filter_map(|(number, file)| Some((file.data_file_id, at(*number)?)));
-        weigh(probe, scene, table_id, dropped.collect(), findings).await?;
+        check_files(probe, scene, table_id, dropped.collect(), findings).await?;
     }
     Ok(())
 }
 
 /// The position of the value by which a tuple's files are looked up: that of its first field of time, for other
 /// texts are those of every day; else its last one that is no null, where it has one.
-fn lead(tuple: &TupleOfSpec, book: &SpecBook) -> usize {
+fn lookup_key(tuple: &TupleOfSpec, book: &SpecBook) -> usize {
     const OF_TIME: [&str; 4] = ["year", "month", "day", "hour"];
     let fields = book.specs.get(&tuple.spec_id);
     let is_time = |key: i32| {
@@ -152,7 +157,7 @@ fn lead(tuple: &TupleOfSpec, book: &SpecBook) -> usize {
     of_time.or_else(|| (0..values.len()).rfind(is_text)).unwrap_or_default()
 }
 
-async fn weigh(
+async fn check_files(
     probe: &mut Probe<'_>,
     scene: &Scene<'_>,
     table_id: i64,
@@ -279,7 +284,7 @@ mod tests {
             ([Some("a"), None], &plain, 0),
             ([None, None], &day, 0),
         ] {
-            assert_eq!(lead(&tuple(values), book), expected, "{values:?}");
+            assert_eq!(lookup_key(&tuple(values), book), expected, "{values:?}");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Whether what must hold does: the invariants of retention, asked of the database, read-only.
+//! Whether the invariants of retention hold, read from the database without writing.
 //!
 //! Each catalog is looked at in one transaction, so that all of its checks see one moment. What could not be looked
 //! at is `incomplete`, never `ok`: a budget that ran out, a right that the role lacks, an index that somebody removed.
-//! What an older server cannot support, for it has no such index or table, is `unsupported`: listed, and no failure,
-//! for nothing mends it but another server.
+//! A check that an older server cannot support, because it lacks an index or a table, is `unsupported`: it is listed
+//! and is no failure, because only an upgrade of the server can change it.
 
 mod density;
 mod history;
@@ -74,7 +74,7 @@ impl Scene<'_> {
         match here.or(seen.known.refusal) {
             None => Ok(()),
             Some(why) => Err(Stop::Unknown(format!(
-                "passes refuse the database's clock, so nobody can tell what is late: {why}"
+                "passes refuse the database's clock, so what is late is unknown: {why}"
             ))),
         }
     }

@@ -1,11 +1,11 @@
 //! Files that are live for longer than they should be.
 //!
-//! A file is overdue if its partition had expired a grace ago and is expired now, its policy is
-//! enforced and was the same a grace ago, the file was there a grace ago, its evidence lets it go, and no
-//! pass has noted of late that its partition waits, which a check of its own tells. Where more wait than
-//! are remembered one by one, nobody can tell of those beyond.
-//! That is the latest of these, without a time of expiry of its own: a text that can be read in two ways
-//! expires by the later one, which the judge knows and nobody has to compute again.
+//! A file is overdue if all of this holds: its partition had expired one grace period ago and is expired now; its
+//! policy is enforced and was the same one grace period ago; the file was there one grace period ago; its evidence
+//! does not keep it; and no pass has noted lately that its partition waits, which another check reports. Passes note
+//! a limited number of waiting partitions; whether a partition beyond that number waits is unknown.
+//! A value with two interpretations expires by the later one. The judge decides that, and nothing here computes it
+//! again.
 
 mod there;
 
@@ -55,9 +55,9 @@ pub async fn check(
                 continue;
             }
         }
-        let hunt = Hunt::new(probe, scene, table, policy, then).await?;
+        let scan = OverdueScan::new(probe, scene, table, policy, then).await?;
         let mut seen = Seen::default();
-        let stopped = hunt.all(probe, findings, &mut seen).await;
+        let stopped = scan.all(probe, findings, &mut seen).await;
         by_retention += seen.by_retention;
         without_snapshot += seen.without_snapshot;
         if seen.may_wait > 0 {
@@ -66,7 +66,7 @@ pub async fn check(
                  than are remembered one by one, and these may be among them",
                 seen.may_wait,
                 scene.name(table.live.identity.table_id),
-                hunt.noted.more_hindered
+                scan.noted.more_hindered
             ));
         }
         stopped?;
@@ -103,8 +103,8 @@ struct Seen {
     is_late: HashMap<TupleOfSpec, bool>,
 }
 
-/// The search in one table.
-struct Hunt<'a> {
+/// The scan of one table.
+struct OverdueScan<'a> {
     scene: &'a Scene<'a>,
     table: &'a Governed,
     judge_now: Judge,
@@ -119,7 +119,7 @@ struct Hunt<'a> {
     waiting: HashSet<TupleOfSpec>,
 }
 
-impl<'a> Hunt<'a> {
+impl<'a> OverdueScan<'a> {
     async fn new(
         probe: &mut Probe<'_>,
         scene: &'a Scene<'a>,
@@ -134,7 +134,17 @@ impl<'a> Hunt<'a> {
         let noted = waiting::noted(probe, scene, table).await?;
         let hindered = noted.tuples.iter().filter(|one| is_hindered(one.reason));
         let waiting = hindered.map(Waiting::key).collect();
-        Ok(Hunt { scene, table, judge_now, judge_then, book, book_then, then, noted, waiting })
+        Ok(OverdueScan {
+            scene,
+            table,
+            judge_now,
+            judge_then,
+            book,
+            book_then,
+            then,
+            noted,
+            waiting,
+        })
     }
 
     /// All that had expired a grace ago, as far as the budget goes.
@@ -144,17 +154,18 @@ impl<'a> Hunt<'a> {
         findings: &mut Findings,
         seen: &mut Seen,
     ) -> Result<(), Stop> {
-        let (table, reach) = (&self.table.live.identity, &self.scene.settings.sweep.reach);
-        let finder = Finder { table, judge: &self.judge_then, reach };
+        let (table, scan_limits) =
+            (&self.table.live.identity, &self.scene.settings.sweep.scan_limits);
+        let finder = Finder { table, judge: &self.judge_then, scan_limits };
         let mut pages = finder.expired(None);
         while let Some(files) = pages.next(probe.turn().await?).await? {
-            self.weigh(probe, files, findings, seen).await?;
+            self.check_files(probe, files, findings, seen).await?;
         }
         Ok(())
     }
 
     /// Counts those of the files that are overdue.
-    async fn weigh(
+    async fn check_files(
         &self,
         probe: &mut Probe<'_>,
         files: Vec<LiveFile>,
@@ -219,7 +230,7 @@ impl<'a> Hunt<'a> {
     ) -> Result<Vec<(&'f Begin, &'f LiveFile)>, Stop> {
         let identity = &self.table.live.identity;
         let cross_check = self.scene.settings.sweep.cross_check;
-        // A tuple is weighed with all of its files, and so only once, however many pages have some.
+        // A tuple is checked with all of its files, and so only once, however many pages have some.
         let mut left: HashSet<TupleOfSpec> = files
             .iter()
             .filter_map(|(_, file)| tuple_of(file))

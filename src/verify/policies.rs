@@ -1,4 +1,4 @@
-//! Whether policies mean something: a time field of the live spec, a table that is there.
+//! Whether policies can take effect: their field is a time field of the live spec, and their table exists.
 
 use super::Scene;
 use super::probe::{Probe, Stop};

@@ -1,8 +1,8 @@
-//! One check at work: its savepoint, its budget, what it finds.
+//! One running check: its savepoint, its budget, what it finds.
 
 use std::time::{Duration, Instant};
 
-use crate::catalog::errors::{Failure, in_words};
+use crate::catalog::errors::{Failure, describe};
 use crate::catalog::session::Session;
 
 /// What a statement may take at least, however little is left of the budget: the statement that
@@ -76,7 +76,7 @@ impl<'a> Probe<'a> {
             Err(Stop::Database(error)) if Failure::of(&error) == Failure::ConnectionLost => {
                 return Err(error);
             }
-            Err(Stop::Database(error)) => Some(in_words(&error.into())),
+            Err(Stop::Database(error)) => Some(describe(&error.into())),
         };
         // Also what the check set goes back with it.
         sqlx::raw_sql("rollback to savepoint one_check; release savepoint one_check")

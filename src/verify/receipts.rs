@@ -1,6 +1,8 @@
-//! Receipts of explicit drops against their snapshots and our history. Those of drops that a restore of
-//! the catalog took back are only told; one of which nothing was committed tells of no snapshot of ours,
-//! and names a head that a restore may have taken back.
+//! Receipts of explicit drops, compared with their snapshots and the history.
+//!
+//! Receipts of drops that a restore of the catalog took back are only reported. The receipt of a request that
+//! committed nothing names no snapshot of tailrace; it names the head of its time, which a restore may have
+//! taken back.
 
 use std::time::Duration;
 
@@ -77,7 +79,7 @@ pub async fn check(
     Ok(())
 }
 
-/// What does not agree with a receipt; `oldest` is when the oldest drop of our history was made.
+/// What does not agree with a receipt; `oldest` is when the oldest drop of the drop history was made.
 fn problems(
     receipt: &ComparedReceipt,
     state: &CatalogState,
@@ -102,14 +104,14 @@ fn problems(
             problems.push("says that nothing was committed, and that something ended");
         }
         (true, Some(_)) if !receipt.agrees => {
-            problems.push("does not say what our history says of its drop");
+            problems.push("does not say what the history says of its drop");
         }
         (true, None) => {
             let created_at = UtcInstant::from(receipt.created_at);
             let is_kept = created_at.plus(KEPT) > UtcInstant::from(state.now)
                 || oldest.is_some_and(|oldest| oldest < created_at);
             if is_kept {
-                problems.push("is of a drop that our history does not have");
+                problems.push("belongs to a drop that the history does not have");
             }
         }
         _ => {}
@@ -142,10 +144,10 @@ mod tests {
     }
 
     #[test]
-    fn each_disagreement_is_told() {
+    fn each_disagreement_is_reported() {
         let (above, gone) =
             ("names a snapshot above the head", "names a snapshot that is not there");
-        let unknown = "is of a drop that our history does not have";
+        let unknown = "belongs to a drop that the history does not have";
         type Case = (fn(&mut ComparedReceipt), Option<i128>, &'static [&'static str]);
         let table: [Case; 12] = [
             (|_| {}, Some(1), &[]),
@@ -158,15 +160,19 @@ mod tests {
             (|r| r.schema_version = 3, Some(1), &["has another schema version than its snapshot"]),
             // Below the floor expiry has deleted it.
             (|r| (r.snapshot_id, r.snapshot_schema_version) = (2, None), Some(1), &[]),
-            (|r| r.agrees = false, Some(1), &["does not say what our history says of its drop"]),
-            (|r| r.drop_table_id = None, Some(4), &["is of a drop that our history does not have"]),
+            (|r| r.agrees = false, Some(1), &["does not say what the history says of its drop"]),
+            (
+                |r| r.drop_table_id = None,
+                Some(4),
+                &["belongs to a drop that the history does not have"],
+            ),
             // The history of that time may have been purged, but not that of a day ago.
             (|r| r.drop_table_id = None, Some(6), &[]),
             (|r| r.drop_table_id = None, None, &[]),
             (
                 |r| (r.drop_table_id, r.created_at) = (None, day(20)),
                 None,
-                &["is of a drop that our history does not have"],
+                &["belongs to a drop that the history does not have"],
             ),
             (
                 |r| r.committed = false,

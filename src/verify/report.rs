@@ -1,4 +1,4 @@
-//! What a verification answers.
+//! The answer of a verification.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -16,21 +16,21 @@ pub enum Check {
     OverdueFiles,
     /// No live deletion vector is on a file that a drop of ours ended.
     VectorsOfDroppedFiles,
-    /// Each drop of our history is in the catalog as the history has it.
+    /// Each drop of the drop history is in the catalog as the history has it.
     DropHistory,
     /// No tuple that a drop ended has a live file that is older than the drop.
     DroppedPartitions,
     /// Snapshot ids are dense from the floor to the head.
     SnapshotIds,
-    /// The receipts of explicit drops agree with their snapshots and our history.
+    /// The receipts of explicit drops agree with their snapshots and the drop history.
     Receipts,
     /// Each policy means a time field of the live partition spec.
     PolicyFields,
-    /// Files of governed tables that nobody can date, that can be read in two ways, or that their
-    /// policy does not cover. Only told.
+    /// Files of governed tables that are undatable, that can be read in two ways, or that their
+    /// policy does not cover. Only reported.
     UndatedFiles,
     /// Partitions that have expired and wait, as passes have noted it: the database refuses them, they
-    /// are too large, busy, or kept for their evidence. Only told.
+    /// are too large, busy, or kept for their evidence. Only reported.
     WaitingPartitions,
     /// No lease of ours on files is stale.
     Leases,
@@ -111,7 +111,7 @@ pub struct Findings {
     pub samples: Vec<Sample>,
     /// What is to be said beside, such as the age of a count.
     pub notes: Vec<String>,
-    /// Why not all of it could be told, although the check came to its end.
+    /// Why not all of it could be listed, although the check finished.
     pub gaps: Vec<String>,
     /// What of it this server cannot support, and what it lacks for that.
     pub unsupported: Vec<String>,

@@ -1,4 +1,4 @@
-//! What a verification is told.
+//! The settings of a verification.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Files that stay because nobody can tell when they expire, or because their policy does not cover
-//! them. That is no violation: doubt keeps. It is worth knowing.
+//! Files that are kept because it is unknown when they expire, or because their policy does not cover them.
+//! That is no violation, but an operator should know of it.
 
 use super::Scene;
 use super::probe::{Probe, Stop};
@@ -9,7 +9,7 @@ use crate::catalog::finder::Finder;
 use crate::policy::Policy;
 use crate::policy::governed::Governed;
 use crate::rules::expiry::KeptReason;
-use crate::rules::kept::{Census, is_undatable};
+use crate::rules::kept::{KeptCounts, is_undatable};
 use crate::sweep::memory::store;
 use crate::sweep::sorter::Sorter;
 
@@ -24,22 +24,22 @@ pub async fn check(
         let Some(policy) = table.followed() else { continue };
         let identity = &table.live.identity;
         let remembered =
-            store::census(probe.turn().await?, identity, policy.source_field_id).await?;
+            store::kept_counts(probe.turn().await?, identity, policy.source_field_id).await?;
         let name = scene.name(identity.table_id);
-        let census = match remembered {
-            Some((census, at)) => {
+        let kept_counts = match remembered {
+            Some((kept_counts, at)) => {
                 findings.notes.push(format!("{name} was counted at {at}"));
-                census
+                kept_counts
             }
             None => count(probe, scene, table, policy).await?,
         };
-        tell(&name, &census, findings);
+        add_undated(&name, &kept_counts, findings);
     }
     Ok(())
 }
 
-fn tell(name: &str, census: &Census, findings: &mut Findings) {
-    for (reason, group) in &census.kept {
+fn add_undated(name: &str, kept_counts: &KeptCounts, findings: &mut Findings) {
+    for (reason, group) in &kept_counts.kept {
         if !is_undatable(*reason) && *reason != KeptReason::Uncovered {
             continue;
         }
@@ -60,14 +60,15 @@ async fn count(
     scene: &Scene<'_>,
     table: &Governed,
     policy: &Policy,
-) -> Result<Census, Stop> {
+) -> Result<KeptCounts, Stop> {
     let identity = &table.live.identity;
     let (_, judge) = policy.judge(probe.turn().await?, identity, scene.now).await?;
     let mut sorter = Sorter::once(&judge);
-    let finder = Finder { table: identity, judge: &judge, reach: &scene.settings.sweep.reach };
+    let finder =
+        Finder { table: identity, judge: &judge, scan_limits: &scene.settings.sweep.scan_limits };
     let mut pages = finder.all();
     while let Some(files) = pages.next(probe.turn().await?).await? {
         files.into_iter().for_each(|file| sorter.add(file));
     }
-    Ok(sorter.census)
+    Ok(sorter.kept_counts)
 }

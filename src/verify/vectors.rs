@@ -1,4 +1,4 @@
-//! Live deletion vectors on files that a drop of ours ended: none may be.
+//! Live deletion vectors on files that a drop of tailrace ended: there must be none.
 
 use super::Scene;
 use super::probe::{Probe, Stop};

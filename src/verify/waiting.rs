@@ -1,6 +1,6 @@
-//! Partitions that have expired and wait, as passes have noted it. That is no violation: each is told
-//! with its reason, and looked at again. A memory that no pass has kept up counts for nothing, so that
-//! it hides no overdue file.
+//! Partitions that have expired and wait, as passes have noted them. That is no violation: each is reported
+//! with its reason, and a pass looks at it again. A note that passes have not kept up to date is ignored, so
+//! that it hides no overdue file.
 
 use super::Scene;
 use super::probe::{Probe, Stop};
@@ -50,7 +50,7 @@ pub async fn noted(
     Ok(Noted { tuples: noted.tuples, more, more_hindered, more_from })
 }
 
-/// Whether passes would end the tuple if they could. What the evidence keeps is weighed anew instead.
+/// Whether passes would end the tuple if they could. What the evidence keeps is checked anew instead.
 pub fn is_hindered(reason: WaitReason) -> bool {
     !matches!(reason, WaitReason::Evidence(_))
 }
@@ -87,12 +87,13 @@ async fn live(
     let tuples: Vec<TupleOfSpec> = waiting.iter().map(Waiting::key).collect();
     // What expired has a value at the key of a time field, and that one is enough to find it.
     let first = |tuple: &TupleOfSpec| tuple.tuple.values.iter().position(Option::is_some);
-    let lead: Vec<usize> = tuples.iter().map(|tuple| first(tuple).unwrap_or_default()).collect();
+    let lookup_keys: Vec<usize> =
+        tuples.iter().map(|tuple| first(tuple).unwrap_or_default()).collect();
     let search = Search {
         catalog_id: identity.catalog_id,
         table_id: identity.table_id,
         tuples: &tuples,
-        lead: &lead,
+        lookup_keys: &lookup_keys,
         from_id: 0,
     };
     let counts = count_files(probe.turn().await?, &search).await?;

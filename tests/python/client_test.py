@@ -1,7 +1,7 @@
 """Runs every check of this folder against a daemon, through the published client.
 
-Usage: client_test.py SCENARIO, a file of JSON that says where the daemon is and what its lake
-holds. The exit code is 0 if all checks passed.
+Usage: client_test.py SCENARIO, where SCENARIO is a JSON file with the address of the daemon and the
+contents of its lake. The exit code is 0 if all checks passed.
 """
 
 import importlib.metadata

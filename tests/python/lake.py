@@ -1,4 +1,4 @@
-"""What the checks share: the scenario, clients of the daemon, and what went over the wire."""
+"""Shared by the checks: the scenario, clients of the daemon, and the bytes of an answer."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Our feed through the client's own method and models."""
+"""Checks of tailrace's feed of changes through the client's own method and models."""
 
 from lake import Case, files_of, snapshots_of
 from pyhoglake import (
@@ -71,8 +71,8 @@ class Changes(Case):
         start, appended = snapshots_of("fence")
         fenced = self.drop(table, ["1"], fence=True)
         path = table._path("/truncate")
-        incarnation = {"expected_table_uuid": table.table_uuid}
-        emptied = self.client._request("POST", path, params=incarnation)
+        uuid = {"expected_table_uuid": table.table_uuid}
+        emptied = self.client._request("POST", path, params=uuid)
         for window in (
             (start, fenced["snapshot_id"]),
             (fenced["snapshot_id"], emptied["snapshot_id"]),

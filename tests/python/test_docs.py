@@ -1,4 +1,4 @@
-"""What the guide says in Python runs, word for word, in the order in which it stands there."""
+"""Runs the Python snippets of the guide word for word, in the order of the guide."""
 
 import os
 import re

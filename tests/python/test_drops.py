@@ -1,4 +1,4 @@
-"""Drops and truncates that are carried out."""
+"""Checks of drops and truncates that succeed."""
 
 import json
 import unittest

@@ -1,4 +1,4 @@
-"""Each row of the contract's table of errors raises just the class that the table names."""
+"""Checks that each error of the contract's table raises exactly the class that the table names."""
 
 from lake import SCENARIO, Case
 from pyhoglake import (

@@ -1,8 +1,9 @@
-//! The order of the modules: each imports only what stands after it in the table of `src/lib.rs`, and no two
-//! files of the product import each other.
+//! Tests the order of the modules: each imports only modules below it in the table of `src/lib.rs`,
+//! and no two files of the product import each other.
 //!
-//! A file may use what the files above it in its own folder declare, and these may use it: `sweep/catalog.rs` and
-//! `sweep/catalog/begin.rs` are one thought in two files.
+//! An exception: a file may use what the files above it in its own folder declare, and they may use
+//! what it declares. For example, `sweep/catalog.rs` and `sweep/catalog/begin.rs` are one module in
+//! two files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

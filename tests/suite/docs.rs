@@ -1,4 +1,9 @@
-//! README and the pages of `docs`: none is too long, and each link leads somewhere.
+//! Tests of README and the pages of `docs`: no page is too long, each link has a target, and each
+//! command runs.
+
+mod blocks;
+mod commands;
+mod shell;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The files beside the sources that somebody reads who meets this repository: they are there, and agree with
+//! Tests of the files of the repository beside its sources: they exist, and they agree with
 //! `Cargo.toml` and with each other.
 
 use std::collections::BTreeSet;

@@ -1,6 +1,8 @@
-//! The tests that the pages `docs/semantics*.md` name below their rules: each is there, and no section goes without.
+//! Tests that each test which the pages `docs/semantics*.md` name exists, and that each section
+//! names one.
 //!
-//! A paragraph that begins with `Tests:` has one of them on each line, as a link from the test's name to its file.
+//! A paragraph that begins with `Tests:` has one test on each line, as a link from its name to its
+//! file.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The private server.
+//! Tests of the private server.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

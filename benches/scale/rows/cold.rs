@@ -1,5 +1,5 @@
-//! The hold where nothing is in memory: after a restart of the server, with its files gone from the
-//! cache of the operating system too.
+//! Measures the hold of the commit lock with cold caches: after a restart of the server, with its
+//! files removed from the operating system's cache too.
 
 use std::path::Path;
 use std::process::Command;
@@ -24,7 +24,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     let db = bench.copy(Fixture::Million).await?;
     let name = db.name.clone();
     let table = db.table(SUBJECT).await?;
-    // What days have is looked up while everything is warm.
+    // The files of the days are looked up while all pages are warm.
     let mut rounds = Vec::new();
     let mut days = many_file_days(bench);
     for _ in 0..2 * bench.scale.times(PAIRS) {
@@ -34,7 +34,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     }
     db.leave().await;
 
-    let (mut warmed, mut unwarmed) = (Sample::default(), Sample::default());
+    let (mut prewarmed, mut cold) = (Sample::default(), Sample::default());
     let mut refusal = None;
     for (round, days) in rounds.iter().enumerate() {
         bench.server.stop(StopMode::Fast).await?;
@@ -44,11 +44,11 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
             refusal = Some(format!("{error:#}"));
             break;
         }
-        let is_warmed = round % 2 == 0;
-        let holds = if is_warmed { &mut warmed } else { &mut unwarmed };
+        let is_prewarmed = round % 2 == 0;
+        let holds = if is_prewarmed { &mut prewarmed } else { &mut cold };
         let db = bench.open(&name)?;
         let mut session = db.database().session().await?;
-        holds.push_time(drop_days(&mut session, &table, days, &limits, is_warmed).await?);
+        holds.push_time(drop_days(&mut session, &table, days, &limits, is_prewarmed).await?);
         close(session).await;
         db.leave().await;
     }
@@ -56,26 +56,28 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     bench.remove(db).await?;
 
     let files = rounds.first().map_or(0, |days| days.files);
-    let what =
-        format!("the same, {} files, pages cold, against planning without warming", grouped(files));
+    let what = format!(
+        "lock hold, {} files, cold pages, against a drop without prewarming",
+        grouped(files)
+    );
     let goal = "at least 3 times shorter";
-    let times = unwarmed.median() / warmed.median();
+    let times = cold.median() / prewarmed.median();
     Ok(Measured {
         title: "Cold pages",
         how: format!(
-            "Before each of {} drops the server is stopped, the pages of all its files are dropped from \
-             the operating system's cache (`dd iflag=nocache count=0`, file by file), and it is started \
-             again; then a session is opened and two other days are dropped, with the pages warmed \
-             before the lock is asked for and without, by turns. What each step of warming buys: \
-             [performance-warming.md](performance-warming.md).",
-            warmed.len() + unwarmed.len()
+            "Before each of {} drops the server is stopped, its files are removed from the operating \
+             system's cache (`dd iflag=nocache count=0` for each file), and the server is started again. \
+             Then tailrace opens a session and drops two other days. Every other drop prewarms the pages \
+             before it asks for the commit lock, as a pass does, and the others do not. What each step of \
+             prewarming saves: [performance-warming.md](performance-warming.md).",
+            prewarmed.len() + cold.len()
         ),
         findings: vec![match refusal {
             Some(reason) => Finding::not_measured(&what, goal, reason),
             None => Finding {
                 what,
-                ours: spread(&warmed),
-                beside: spread(&unwarmed),
+                ours: spread(&prewarmed),
+                beside: spread(&cold),
                 figure: format!("{times:.1} times shorter"),
                 goal: goal.to_owned(),
                 verdict: Verdict::all(&[times >= 3.0]),
@@ -84,9 +86,8 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     })
 }
 
-/// Has the operating system write and forget all that it has of the files below a folder.
-/// Nobody may have them open. Needs no rights but those to read them, and leaves the caches of
-/// everybody else alone.
+/// Has the operating system write the files below a folder and remove them from its cache. No process may have
+/// them open. This needs only the right to read the files, and leaves the cache of other files as it is.
 fn forget(folder: &Path) -> Result<()> {
     let script = "sync && find \"$1\" -type f -size +0 -exec sh -c '\
                     for file; do dd if=\"$file\" iflag=nocache count=0 status=none || exit 1; done' sh {} +";

@@ -1,4 +1,4 @@
-//! What a daemon meets at midnight: one more day has expired.
+//! Measures a daemon's pass at midnight: one more day has expired.
 
 use anyhow::{Result, ensure};
 
@@ -13,14 +13,14 @@ use crate::statistics::Sample;
 /// How many such days are measured.
 const TIMES: usize = 5;
 
-/// What passes over one newly expired day each take.
+/// The times of passes that each drop one newly expired day.
 #[derive(Default)]
 pub struct NewDay {
     /// The whole pass by the clock.
     pub whole: Sample,
     /// The hold of the commit lock.
     pub hold: Sample,
-    /// In the database.
+    /// The time in the database.
     pub in_database: Sample,
 }
 
@@ -29,7 +29,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     let all = db.live_files(&db.table(SUBJECT).await?).await?;
     let files = bench.scale.files_of_day(0);
     govern(&db, &bench.scale.keep(DAYS, 0)).await?;
-    // Those of few files; the pass before each drops the day of many that precedes it.
+    // The days of few files. The pass before each one drops the preceding day, which has many files.
     let places = (0..DAYS).step_by(2).take(bench.scale.times(TIMES));
     let found = new_days(bench, &db, places, files).await?;
     bench.remove(db).await?;
@@ -37,9 +37,10 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     Ok(Measured {
         title: "A newly expired day",
         how: format!(
-            "A pass that decides by the time a minute before the day expires has dealt with all else, and \
-             the next one decides by that a minute after: it is timed from its first session to the end \
-             of its last, with the settings of a daemon; {} days. In the database it takes {}.",
+            "One pass, whose time is set to one minute before the day expires, does all other work. The \
+             time of the next pass is set to one minute after the day expires. This pass is measured, \
+             from the opening of its first session to the end of its last, with the settings of a \
+             daemon, for {} days. In the database it takes {}.",
             found.whole.len(),
             spread(&found.in_database)
         ),
@@ -54,8 +55,8 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     })
 }
 
-/// Lets days expire, by their places from the oldest on, and times the pass that drops each. Each
-/// has so many files. The policy is that by which none has expired yet.
+/// Lets days expire, given by their places from the oldest on, and times the pass that drops each. Each day
+/// has `files` files. The policy must be one by which no day has expired yet.
 pub async fn new_days(
     bench: &Bench,
     db: &Db,

@@ -1,5 +1,5 @@
-//! What it takes to weigh expired partitions by their files' statistics, and that it takes nothing
-//! of the commit lock.
+//! Measures the check of expired partitions by the statistics of their files, and shows that this
+//! check does not lengthen the hold of the commit lock.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ use crate::program::settings;
 use crate::scale::{Fixture, SUBJECT};
 use crate::statistics::Sample;
 
-/// Looks at the same files, after one that does not count.
+/// How often the same files are checked, after one check that does not count.
 const LOOKS: usize = 15;
 
 /// Pairs of drops, after one that does not count.
@@ -61,7 +61,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
 
     let (mut with, mut without) = (Sample::default(), Sample::default());
     for pair in 0..=bench.scale.times(PAIRS) {
-        // Whoever goes first may pay for something, so they take turns.
+        // The first of two drops may have additional costs, so the two settings take turns in being first.
         for is_on in [pair % 2 == 0, pair % 2 != 0] {
             let days: Vec<i64> = days.by_ref().take(2).collect();
             let counter = file_id_counter(&mut session, table.catalog_id).await?;
@@ -71,8 +71,9 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
             let mut evidence = Evidence::new(&table, &judge, &book, cross_check);
             let examined = evidence.examine(&mut session, tuples, true).await?;
             bare::checkpoint(&mut session).await?;
-            let round = Round { tuples: &examined.expired, found_below, evidence: &evidence };
-            let held = drop_round(&mut session, &table, &round, &limits).await?;
+            let expired_batch =
+                ExpiredBatch { tuples: &examined.expired, found_below, evidence: &evidence };
+            let held = drop_batch(&mut session, &table, &expired_batch, &limits).await?;
             if pair > 0 {
                 if is_on { &mut with } else { &mut without }.push_time(held);
             }
@@ -85,12 +86,12 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     Ok(Measured {
         title: "Evidence",
         how: format!(
-            "The upper bounds of {many} files, two whole days, are looked up and weighed as a pass does \
-             it before it drops them, {} times in an open session, warm, in the table of 1,000,000 files \
-             among 1,600,000 with a bound each. The hold is that of the drop of two whole days as a pass \
-             makes it, of which every file was found before: by turns with guard.cross_check = block, \
-             after that look and with the rule for late files, of which there are none, and with off, {} \
-             times each, after a checkpoint each.",
+            "The upper bounds of the column statistics of {many} files, two whole days, are read and \
+             checked as a pass does before it drops these files: {} times in an open session, with warm \
+             pages. The table has 1,000,000 of 1,600,000 files, and each file has one bound. The lock hold \
+             is that of the drop of two whole days as a pass makes it, with all files found before. Two \
+             settings take turns, {} times each, each after a checkpoint: `guard.cross_check = block`, \
+             with this check and with the rule for late files (there are none), and `off`.",
             looks.len(),
             with.len(),
         ),
@@ -149,7 +150,7 @@ async fn expired(
         tuples.push(ExpiredTuple {
             display: judge.display(Some(1), &tuple),
             tuple: TupleOfSpec { spec_id: 1, tuple },
-            lead: 0,
+            lookup_key: 0,
             range_end,
             doubt,
             newest: None,
@@ -161,34 +162,34 @@ async fn expired(
 }
 
 /// Tuples that were examined.
-struct Round<'a> {
+struct ExpiredBatch<'a> {
     tuples: &'a [ExpiredTuple],
     found_below: i64,
     evidence: &'a Evidence<'a>,
 }
 
-/// Drops them as a pass does, and returns how long the lock was held.
-async fn drop_round(
+/// Drops the tuples as a pass does, and returns how long the lock was held.
+async fn drop_batch(
     session: &mut Session,
     table: &TableIdentity,
-    round: &Round<'_>,
+    expired_batch: &ExpiredBatch<'_>,
     limits: &Limits,
 ) -> Result<Duration> {
-    let tuples: Vec<_> = round.tuples.iter().map(|expired| expired.tuple.clone()).collect();
-    let numbered = (0_i32..).zip(round.tuples);
+    let tuples: Vec<_> = expired_batch.tuples.iter().map(|expired| expired.tuple.clone()).collect();
+    let numbered = (0_i32..).zip(expired_batch.tuples);
     let mut found: Vec<(i64, i32)> = numbered
         .flat_map(|(number, expired)| expired.ids.iter().map(move |id| (*id, number)))
         .collect();
     found.sort_unstable();
-    let (lead, doubtful) = (vec![0; tuples.len()], vec![false; tuples.len()]);
+    let (lookup_keys, ambiguous) = (vec![0; tuples.len()], vec![false; tuples.len()]);
     let request = DropRequest {
         table,
         tuples: &tuples,
-        lead: &lead,
+        lookup_keys: &lookup_keys,
         policy: None,
         found: &found,
-        found_below: round.found_below,
-        late: Some(Late { rule: round.evidence.late_rule(), doubtful: &doubtful }),
+        found_below: expired_batch.found_below,
+        late: Some(Late { rule: expired_batch.evidence.late_rule(), ambiguous: &ambiguous }),
         is_piece: false,
         fence: false,
         author: "benchmark",

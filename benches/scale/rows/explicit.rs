@@ -1,4 +1,4 @@
-//! The explicit drop of many tuples, as one request.
+//! Measures the explicit drop of many tuples by one request.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ const COPIES: usize = 3;
 
 pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     let mut bounds = Bounds::from_config(&config()?);
-    // A machine that is busy with other things shall show a slow drop, and not a refused one.
+    // On a busy machine a drop should be slow in the results, and not refused.
     bounds.limits.max_hold = Duration::from_secs(60);
     bounds.max_files = i64::MAX;
     let oldest = bench.scale.oldest_day(DAYS_OF_A_REQUEST * REQUESTS);
@@ -54,10 +54,10 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     Ok(Measured {
         title: "Explicit drop",
         how: format!(
-            "One call of what the HTTP endpoint calls, in an open session, from the request to the \
-             answer: validation, planning, commit, receipt. Against the bare UPDATE of as many rows of \
-             other days, by turns, {} times each. drop.max_hold is 60 s here, in place of 4 s, and \
-             drop.max_files is without effect.",
+            "The function of the HTTP endpoint is called once, in an open session, and timed from the \
+             request to the answer: validation, planning, commit, receipt. It takes turns with the bare \
+             UPDATE of as many rows of other days, {} times each. `drop.max_hold` is 60 s here, in place \
+             of 4 s, and `drop.max_files` has no effect.",
             whole.len()
         ),
         findings: vec![Finding {

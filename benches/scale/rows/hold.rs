@@ -1,4 +1,5 @@
-//! The hold of the commit lock and the WAL, against the bare UPDATE of as many rows.
+//! Measures the hold of the commit lock and the WAL of a drop, compared with the plain UPDATE of as
+//! many rows.
 
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     let (mut our_wal, mut bare_wal) = (Sample::default(), Sample::default());
     let mut files = 0;
     for pair in 0..=bench.scale.times(PAIRS) {
-        // Whoever goes first may pay for something, so they take turns.
+        // The first of the two may have additional costs, so they take turns in being first.
         for ours in [pair % 2 == 0, pair % 2 != 0] {
             let days: Vec<i64> = days.by_ref().take(2).collect();
             let ids = db.file_ids(&table, &texts(&days)).await?;
@@ -62,14 +63,15 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     Ok(Measured {
         title: "Hold and WAL",
         how: format!(
-            "Two whole days of {many} files in all are dropped by the drop-commit of a pass, planning \
-             and all, and two other days of the same table by `BEGIN; UPDATE hog_data_file SET \
-             end_snapshot ... WHERE data_file_id = ANY (...); COMMIT` in the same session, by turns, \
-             {} times each, after a checkpoint each, with every page in shared_buffers. The hold is \
-             from the grant of the lock to the end of COMMIT as tailrace measures it, the bare UPDATE \
-             is timed from its start to the end of COMMIT: {:.1} and {:.1} us a file. One file in a \
-             hundred has a deletion vector, which tailrace ends too and the bare UPDATE does not. WAL \
-             is what the server wrote meanwhile.",
+            "tailrace drops two whole days with {many} files in all, as a pass does, with the planning of \
+             the commit. The bare UPDATE ends the files of two other days of the same table: `BEGIN; \
+             UPDATE hog_data_file SET end_snapshot ... WHERE data_file_id = ANY (...); COMMIT`. Both use \
+             the same session and take turns, {} times each. Each follows a checkpoint, with every page \
+             in shared_buffers. The lock hold lasts from the grant of the commit lock to the end of \
+             COMMIT, as tailrace measures it. The bare UPDATE is timed from its start to the end of \
+             COMMIT. Per file the two take {:.1} us and {:.1} us. One file in a hundred has a deletion \
+             vector, which tailrace ends too and the bare UPDATE does not. The WAL is what the server \
+             wrote during the drop or the UPDATE.",
             holds.len(),
             per_file(&holds),
             per_file(&bares),
@@ -101,25 +103,25 @@ pub fn many_file_days(bench: &Bench) -> impl Iterator<Item = i64> + use<> {
     (oldest + 1..oldest + DAYS).step_by(2)
 }
 
-/// As they are stored.
+/// The days as stored partition values.
 pub fn texts(days: &[i64]) -> Vec<String> {
     days.iter().map(i64::to_string).collect()
 }
 
-/// Whole days, and how many files they have exactly.
+/// Whole days, and the exact number of their files.
 pub struct Days {
     pub days: Vec<i64>,
     pub files: i64,
 }
 
-/// Drops them as a pass does, and returns how long the lock was held. Their pages are read before,
-/// if they are to be warmed.
+/// Drops the days as a pass does, and returns how long the lock was held. With `is_prewarmed` the pages are
+/// prewarmed before.
 pub async fn drop_days(
     session: &mut Session,
     table: &TableIdentity,
     Days { days, files }: &Days,
     limits: &Limits,
-    is_warmed: bool,
+    is_prewarmed: bool,
 ) -> Result<Duration> {
     let tuples: Vec<_> = texts(days)
         .into_iter()
@@ -128,11 +130,11 @@ pub async fn drop_days(
             tuple: StoredTuple { keys: vec![0], values: vec![Some(text)] },
         })
         .collect();
-    let lead = vec![0; tuples.len()];
+    let lookup_keys = vec![0; tuples.len()];
     let request = DropRequest {
         table,
         tuples: &tuples,
-        lead: &lead,
+        lookup_keys: &lookup_keys,
         policy: None,
         found: &[],
         found_below: 0,
@@ -142,7 +144,7 @@ pub async fn drop_days(
         author: "benchmark",
         message: "benchmark",
     };
-    let attempt = match is_warmed {
+    let attempt = match is_prewarmed {
         true => drop_tuples(session, &request, limits).await,
         false => drop_tuples_unwarmed(session, &request, limits).await,
     };

@@ -1,4 +1,4 @@
-//! A pass with nothing to do: what a daemon does nearly all of the time.
+//! Measures a pass with nothing to do. Most passes of a daemon are such passes.
 
 use anyhow::{Result, ensure};
 use tailrace::sweep::report::Outcome;
@@ -14,7 +14,7 @@ use crate::statistics::Sample;
 /// How many passes are measured.
 const PASSES: usize = 11;
 
-/// What passes with nothing to do take.
+/// The times of passes with nothing to do.
 pub struct Idle {
     /// The live files of the table.
     pub files: i64,
@@ -22,19 +22,19 @@ pub struct Idle {
     pub in_database: Sample,
     /// The time of whole passes.
     pub by_the_clock: Sample,
-    /// The statements of the last one.
+    /// The number of statements of the last pass.
     pub statements: usize,
-    /// By the clock, until all was looked at once.
+    /// The time by the clock until everything was read once.
     pub first_pass_ms: f64,
 }
 
-/// 1,000,000 files, and 5,000,000 of the same days.
+/// Measures a table of 1,000,000 files, and one of 5,000,000 files of the same days.
 pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     let db = bench.copy(Fixture::Million).await?;
     let keep = bench.scale.keep(DAYS, 0);
     let million = idle(bench, &db, &keep).await?;
     bench.remove(db).await?;
-    // Too large to be copied for this, or built again for the rows after it.
+    // This fixture is too large to be copied here, or to be built again for later rows.
     let db = bench.built(Fixture::FiveMillion).await?;
     let five = idle(bench, &db, &keep).await?;
     db.leave().await;
@@ -42,7 +42,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     let growth = five.in_database.median() / million.in_database.median();
     let neighbour = grouped(bench.scale.files(600_000));
     let what = format!(
-        "pass with nothing to do, {} files / 400 days / neighbour of {neighbour}, and {} of the same days",
+        "pass with nothing to do, {} and {} files of the same 400 days, beside a table of {neighbour}",
         grouped(million.files),
         grouped(five.files)
     );
@@ -50,10 +50,11 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     Ok(Measured {
         title: "A pass with nothing to do",
         how: format!(
-            "After the first pass, which looked at everything and dropped nothing ({} and {} by the \
-             clock), {} more: whole passes in sessions of their own. The time in the database is the \
-             sum of what the server's log says of the {} statements of a pass (and of their parsing); \
-             the opening of the sessions is not in it, but in the time by the clock: {} and {}.",
+            "The first pass looks at everything and drops nothing: {} for the smaller table and {} for \
+             the larger, by the clock. Then {} more passes are measured, each in sessions of its own. The \
+             time in the database is the sum of the durations that the server logs for the {} statements \
+             of a pass, with their parsing. It does not include the opening of the sessions. The time by \
+             the clock includes it: {} and {}.",
             ms(million.first_pass_ms),
             ms(five.first_pass_ms),
             million.in_database.len(),
@@ -72,26 +73,26 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     })
 }
 
-/// Beside a neighbour with 1,000,000 distinct strings at the same key.
+/// Measures the table beside another one with 1,000,000 distinct strings at the same key.
 pub async fn measure_beside_strings(bench: &mut Bench) -> Result<Measured> {
     let db = bench.built(Fixture::Strings).await?;
     let found = idle(bench, &db, &bench.scale.keep(DAYS, 0)).await?;
     bench.remove(db).await?;
     let what = format!(
-        "the same, beside a neighbour with {} distinct strings at the same key_index",
+        "pass with nothing to do, beside a table with {} distinct strings at the same key_index",
         grouped(bench.scale.files(1_000_000))
     );
     Ok(alone("Beside many strings", what, 15.0, &found))
 }
 
-/// By hour, 5 years.
+/// Measures a table by hour, of 5 years.
 pub async fn measure_by_hour(bench: &mut Bench) -> Result<Measured> {
     let db = bench.built(Fixture::Hours).await?;
-    // A day more than there is of them, whatever hour it is now.
+    // One day more than the fixture has, so that it is enough at any hour of the day.
     let found = idle(bench, &db, &bench.scale.keep(HOURS / 24 + 1, 0)).await?;
     db.leave().await;
     let what = format!(
-        "the same, hourly partitions, 5 years ({} values, {} files)",
+        "pass with nothing to do, hourly partitions of 5 years ({} values, {} files)",
         grouped(HOURS),
         grouped(found.files)
     );
@@ -102,7 +103,8 @@ fn alone(title: &'static str, what: String, goal: f64, found: &Idle) -> Measured
     Measured {
         title,
         how: format!(
-            "As above: {} passes of {} statements, by the clock {}; the first pass took {}.",
+            "Measured in the same way: {} passes of {} statements take {} each by the clock. The first \
+             pass took {}.",
             found.in_database.len(),
             found.statements,
             spread(&found.by_the_clock),
@@ -119,7 +121,7 @@ fn alone(title: &'static str, what: String, goal: f64, found: &Idle) -> Measured
     }
 }
 
-/// The first pass and some with nothing to do, over a table of which nothing has expired by `keep`.
+/// Runs the first pass and passes with nothing to do, over a table in which nothing has expired by `keep`.
 pub async fn idle(bench: &Bench, db: &Db, keep: &str) -> Result<Idle> {
     let settings = settings()?;
     let files = db.live_files(&db.table(SUBJECT).await?).await?;

@@ -1,4 +1,4 @@
-//! A table that is partitioned by the instant itself, each of them in a partition of its own.
+//! Measures a table that is partitioned by the instant itself, so that each instant is a partition.
 
 use anyhow::Result;
 
@@ -9,12 +9,12 @@ use crate::calendar;
 use crate::finding::{Finding, Verdict, grouped, ms};
 use crate::scale::{DAYS_OF_INSTANTS, Fixture};
 
-/// The most rows of the calendar.
+/// The most rows that the calendar may have.
 const GOAL: i64 = 5_000;
 
 pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     let db = bench.built(Fixture::Instants).await?;
-    // A day more than there is of them, for an instant expires at its own time of the day.
+    // One day more than the fixture has, because an instant expires at its own time of the day.
     let found = idle(bench, &db, &bench.scale.keep(DAYS_OF_INSTANTS + 1, 0)).await?;
     let rows = calendar::rows(&db.pool).await?;
     bench.remove(db).await?;
@@ -26,8 +26,9 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     Ok(Measured {
         title: "Instants",
         how: format!(
-            "A file each. The first pass, by the clock, reads all of them and drops nothing; then {} passes \
-             with nothing to do, {} by the clock. The rows are those of tailrace.calendar afterwards.",
+            "Each instant has one file. The first pass is timed by the clock: it reads all files and drops \
+             nothing. Then {} passes have nothing to do, and take {} by the clock. The calendar rows are \
+             those of `tailrace.calendar` afterwards.",
             found.in_database.len(),
             spread(&found.by_the_clock),
         ),

@@ -1,4 +1,5 @@
-//! A changed `keep`: it makes other partitions due, and nothing else.
+//! Measures passes after a change of `keep`, which makes other partitions due and changes nothing
+//! else.
 
 use anyhow::{Result, ensure};
 use tailrace::sweep::Settings;
@@ -20,45 +21,45 @@ const ROUNDS: usize = 3;
 /// The files of each of the days that are dropped here.
 const FILES_OF_A_DAY: i64 = 10;
 
-/// So much longer may a pass take after a change of `keep`, in milliseconds.
+/// The most milliseconds that a pass may take longer after a change of `keep`.
 const GOAL: f64 = 50.0;
 
-/// By which partitions expire one after another: a moment before the first does, and by which `keep`.
+/// Partitions that expire one after another, with a moment before the first expires and the `keep` for it.
 struct Partitions {
-    /// As people say it.
+    /// The name of one such partition: day or hour.
     name: &'static str,
-    /// The seconds that each of them covers.
+    /// The seconds that each partition covers.
     seconds: i64,
-    /// The letter of that.
+    /// The letter of this unit in `keep`.
     letter: char,
-    /// The `keep`, in them, by which the oldest expires a minute after the moment.
+    /// The `keep`, in this unit, by which the oldest partition expires a minute after the moment.
     keep: i64,
-    /// The files of each.
+    /// The files of each partition.
     files: i64,
 }
 
 impl Partitions {
-    /// The `keep` by which so many of them more have expired.
+    /// The `keep` by which `expired` more partitions have expired.
     fn keep(&self, expired: i64) -> String {
         format!("{}{}", self.keep - expired, self.letter)
     }
 
-    /// What passes go by once so many of them more have expired by time.
+    /// The settings of passes at the time at which so many more partitions have expired.
     fn at(&self, scale: Scale, expired: i64) -> Result<Settings> {
         steady_settings_at((scale.today + 1) * DAY + expired * self.seconds - 60)
     }
 }
 
-/// What passes took, by what came before them.
+/// The times of passes, by what happened before them.
 #[derive(Default)]
 struct Found {
-    /// Nothing.
+    /// Nothing happened.
     idle: Passes,
-    /// A changed `keep` by which nothing more has expired.
+    /// `keep` was changed, and nothing more has expired by it.
     changed: Passes,
-    /// The time at which one more partition expires.
+    /// The time came at which one more partition expires.
     due_by_time: Passes,
-    /// A changed `keep` by which one more partition has expired.
+    /// `keep` was changed, and one more partition has expired by it.
     due_by_keep: Passes,
 }
 
@@ -67,7 +68,7 @@ struct Found {
 struct Passes {
     by_the_clock: Sample,
     in_database: Sample,
-    /// What was written into the calendar at most.
+    /// The most rows that a pass wrote to the calendar.
     written: i64,
     gone: i64,
 }
@@ -75,7 +76,7 @@ struct Passes {
 pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     let rounds = bench.scale.times(ROUNDS);
     let db = bench.built(Fixture::FiveMillion).await?;
-    // The days of the fixture are too large to see anything else beside their drop.
+    // The drop of a day of the fixture takes so long that nothing else would be visible in the times.
     let small = 2 * rounds as i64;
     append_small_days(&db, bench.scale, small).await?;
     let days = Partitions {
@@ -102,13 +103,13 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     Ok(Measured {
         title: "A changed keep",
         how: format!(
-            "Passes by turns, {rounds} rounds: one after `keep` was made longer and one after it was made \
-             shorter again, neither of which makes anything expire; one with nothing changed; one at the \
-             time at which one more partition expires ({FILES_OF_A_DAY} files of a day, {files} of an \
-             hour); and one after `keep` was changed so that one more has expired. By the clock, whole \
-             passes; in the database the four kinds take {} by day and {} by hour, in this order. Calendar rows are told by \
-             the transactions that wrote them, the change of the policy included. No full pass comes due \
-             meanwhile.",
+            "Passes of four kinds take turns, in {rounds} rounds. First, one after `keep` was made longer \
+             and one after it was made shorter again; nothing expires by either. Second, one with nothing \
+             changed. Third, one at the time at which one more partition expires ({FILES_OF_A_DAY} files \
+             of a day, {files} of an hour). Fourth, one after `keep` was changed so that one more partition \
+             has expired. Whole passes are timed by the clock. In the database the four kinds take {} by \
+             day and {} by hour. Calendar rows are counted by the transactions that wrote them, with the \
+             change of the policy. No full pass comes due meanwhile.",
             in_database(&by_day),
             in_database(&by_hour),
         ),
@@ -135,7 +136,7 @@ fn told(subject: &str, partitions: &Partitions, found: &Found) -> Vec<Finding> {
                 ours.written,
                 beside.written
             ),
-            // A row that covers a day is written anew where some of what it covers is dropped.
+            // If some of what a calendar row covers is dropped, the row is written again.
             goal: format!("<= {GOAL} ms more, no calendar row more written"),
             verdict: Verdict::all(&[
                 more <= GOAL,
@@ -153,7 +154,7 @@ fn told(subject: &str, partitions: &Partitions, found: &Found) -> Vec<Finding> {
         ),
         line(
             format!(
-                "the same where it drops one {} of {} files, against its drop by time",
+                "pass after a changed keep that drops one {} of {} files, against its drop by time",
                 partitions.name, partitions.files
             ),
             &found.due_by_keep,
@@ -163,7 +164,7 @@ fn told(subject: &str, partitions: &Partitions, found: &Found) -> Vec<Finding> {
     ]
 }
 
-/// Days before the oldest one, each in a commit of its own.
+/// Adds days before the oldest one, each in a commit of its own.
 async fn append_small_days(db: &Db, scale: Scale, days: i64) -> Result<()> {
     let lake = db.lake();
     let table = lake.open_catalog(CATALOG).await?.open_table(NAMESPACE, SUBJECT).await?;
@@ -183,7 +184,7 @@ async fn changes(bench: &Bench, db: &Db, partitions: &Partitions, rounds: usize)
     first_passes(db, &settings).await?;
     database_time::log_statements(bench, db).await?;
     let mut found = Found::default();
-    // The partitions that have expired by a changed `keep`, as many of them as by time.
+    // As many partitions expire by a changed `keep` as by time.
     for expired in 0..rounds as i64 {
         let (now, longer) = (partitions.keep(expired), partitions.keep(expired - 1));
         for keep in [longer, now] {
@@ -199,7 +200,7 @@ async fn changes(bench: &Bench, db: &Db, partitions: &Partitions, rounds: usize)
     Ok(found)
 }
 
-/// One pass, after a change of `keep` if there is one, that drops so many files.
+/// Runs one pass, after a change of `keep` if one is given. It must drop this number of files.
 async fn timed(
     bench: &Bench,
     db: &Db,

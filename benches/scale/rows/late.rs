@@ -1,4 +1,4 @@
-//! A pass that meets many new files, none of which has expired.
+//! Measures a pass that finds many new files, none of which has expired.
 
 use anyhow::{Result, ensure};
 use tailrace::catalog::connect::close;
@@ -19,15 +19,15 @@ use crate::statistics::Sample;
 /// How often each is measured.
 const TIMES: usize = 3;
 
-/// The files of a commit, where there are many.
+/// The files of each commit, where there are many commits.
 const OF_A_SNAPSHOT: i64 = 270;
 
-/// What came since the pass before.
+/// The files that were committed since the last pass.
 struct Late {
     files: i64,
     of_a_snapshot: i64,
     times: usize,
-    /// In the database, in milliseconds.
+    /// The goal for the time in the database, in milliseconds.
     goal: f64,
 }
 
@@ -41,7 +41,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     ];
     let db = bench.built(Fixture::FiveMillion).await?;
     let table = db.table(SUBJECT).await?;
-    // By a time that no other row has gone by, and a keep by which nothing expires.
+    // A time that no other row of the benchmark uses, and a `keep` by which nothing expires.
     let settings = steady_settings_at((bench.scale.today + 100) * DAY)?;
     govern(&db, &format!("{}d", 2 * DAYS)).await?;
     first_passes(&db, &settings).await?;
@@ -56,7 +56,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
             let (ms, clock) = timed(bench, &db, &settings).await?;
             in_database.push(ms);
             by_the_clock.push(clock);
-            // It has nothing to do, if this one was through.
+            // The next pass has nothing to do if the first one has read everything.
             next.push(timed(bench, &db, &settings).await?.0);
         }
         clocks.push(ms(by_the_clock.median()));
@@ -83,11 +83,11 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     Ok(Measured {
         title: "Late files",
         how: format!(
-            "Files that were committed since the pass before, by as many rows of the server's tables as a \
-             commit writes, in partitions that have not expired: of each of the {DAYS} days as many, mixed, \
-             beside {} files of the table that the pass before knows. The server is not told to look at \
-             what came (no VACUUM, no ANALYZE); a checkpoint is made before. Times in the database, as \
-             above, of one pass; the next one has nothing to do. By the clock {}.",
+            "The files were committed after the last pass, with all rows that a commit writes, in \
+             partitions that have not expired: equally many for each of {DAYS} days, in mixed order. The \
+             table has {} other files, which the last pass has read. Neither VACUUM nor ANALYZE runs on \
+             the new rows; a checkpoint precedes each pass. The times are those of one pass in the \
+             database, measured as above. The next pass has nothing to do. By the clock: {}.",
             grouped(before),
             clocks.join(", "),
         ),
@@ -95,7 +95,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     })
 }
 
-/// Commits them.
+/// Commits the files.
 async fn append(bench: &Bench, db: &Db, table: &TableIdentity, late: &Late) -> Result<()> {
     let oldest = bench.scale.oldest_day(DAYS);
     let (table_id, each, more) = (table.table_id, late.files / DAYS, late.files % DAYS);
@@ -116,7 +116,7 @@ async fn append(bench: &Bench, db: &Db, table: &TableIdentity, late: &Late) -> R
     Ok(())
 }
 
-/// A pass that drops nothing: in the database, and by the clock.
+/// Runs a pass that drops nothing; returns its time in the database and by the clock.
 async fn timed(bench: &Bench, db: &Db, settings: &Settings) -> Result<(f64, f64)> {
     let mark = database_time::mark(bench)?;
     let (report, took) = pass(db, settings).await?;

@@ -1,4 +1,4 @@
-//! Many governed tables, of which none or a few have something due.
+//! Measures passes over many tables with policies, of which none or a few have an expired partition.
 
 use std::time::Duration;
 
@@ -19,27 +19,27 @@ use crate::statistics::Sample;
 /// Days that expire, one after another.
 const DAYS: usize = 3;
 
-/// Passes with nothing to do before each of them.
+/// How many passes with nothing to do run before each day.
 const IDLE_PASSES: usize = 2;
 
-/// What passes of one kind took, in milliseconds.
+/// The times of passes of one kind, in milliseconds.
 #[derive(Default)]
 struct Passes {
     in_database: Sample,
     by_the_clock: Sample,
 }
 
-/// What was found of one way to have many tables.
+/// The results for one fixture with many tables.
 struct Found {
     tables: i64,
     few: i64,
-    /// The first passes over all tables, by the clock.
+    /// The time of the first passes over all tables, by the clock.
     first: Duration,
-    /// Over all, with nothing to do.
+    /// Passes over all tables, with nothing to do.
     idle: Passes,
-    /// Over all, a few of which have a day due.
+    /// Passes over all tables, of which a few have an expired day.
     with_work: Passes,
-    /// Over these few, where no other is governed.
+    /// Passes over these few tables in a database where no other table has a policy.
     alone: Passes,
     statements: usize,
     wal: Sample,
@@ -58,12 +58,13 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     Ok(Measured {
         title: "Many tables",
         how: format!(
-            "{} tables in one catalog, and {} catalogs of {TABLES_OF_A_CATALOG}, each with {DAYS_OF_MANY} \
-             days of {FILES_OF_MANY} files. After the first pass ({} by the clock), for each of {} days: two \
-             passes that decide by a time a minute before one table in a hundred has a day to drop ({} \
-             statements), then one a minute after; and by turns with that, one in a copy of the database \
-             in which only those tables are governed. Times in the database as above, and by the clock. \
-             In the middle a pass with nothing to do writes {} bytes of WAL. No full pass comes due meanwhile.",
+            "{} tables in one catalog, and {} catalogs of {TABLES_OF_A_CATALOG} tables. Each table has \
+             {DAYS_OF_MANY} days of {FILES_OF_MANY} files. The first pass takes {} by the clock. Then {} \
+             days are measured. For each, the time of two passes is set to one minute before a day of one \
+             table in a hundred expires ({} statements), and that of a third pass to one minute after. In \
+             turn with it, one pass runs in a copy of the database where only those tables have a policy. \
+             Times are measured in the database, as above, and by the clock. The median WAL of a pass \
+             with nothing to do is {} bytes. No full pass comes due meanwhile.",
             grouped(in_one.tables),
             grouped(catalogs),
             both(|found| ms(found.first.as_secs_f64() * 1e3)),
@@ -94,7 +95,10 @@ fn told(name: &str, found: &Found) -> Vec<Finding> {
             verdict: Verdict::all(&[idle_in_database <= 1_000.0, idle_clock <= 2_000.0]),
         },
         Finding {
-            what: format!("the same, {} of them with a day due, against these alone", found.few),
+            what: format!(
+                "pass over {name}, {} of them with an expired day, against these alone",
+                found.few
+            ),
             ours: format!("{}, {}", ms(work_in_database), ms(work)),
             beside: format!(
                 "{}, {}",
@@ -151,7 +155,7 @@ async fn measure_one(bench: &mut Bench, fixture: Fixture) -> Result<Found> {
             found.wal.push((bare::wal(&mut session).await? - wal) as f64);
             close(session).await;
         }
-        // Whoever goes first may pay for something, so they take turns.
+        // The first of the two may have additional costs, so they take turns in being first.
         for with_others in [round % 2 == 0, round % 2 != 0] {
             let (db, passes) = match with_others {
                 true => (&all, &mut found.with_work),
@@ -165,7 +169,7 @@ async fn measure_one(bench: &mut Bench, fixture: Fixture) -> Result<Found> {
     Ok(found)
 }
 
-/// One pass that drops so many files; how many statements it took.
+/// Runs one pass, which must drop this number of files; returns the number of its statements.
 async fn timed(
     bench: &Bench,
     db: &Db,

@@ -1,4 +1,4 @@
-//! The memory of the program over a first pass that drops everything.
+//! Measures the memory of the program during a first pass that drops everything.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -59,8 +59,9 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     Ok(Measured {
         title: "Memory",
         how: format!(
-            "`tailrace sweep` as a process of its own: VmHWM of it, which the kernel keeps. It works \
-             with `sweep.lock_duty = 1`, without pauses: {:.0} s for {} snapshots.",
+            "`tailrace sweep` runs as a process of its own. The figure is its VmHWM, the peak that the \
+             kernel records. With `sweep.lock_duty = 1` it does not wait between commits: {:.0} s for {} \
+             snapshots.",
             took.as_secs_f64(),
             snapshots.len()
         ),

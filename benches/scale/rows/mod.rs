@@ -1,5 +1,6 @@
-//! The rows of the table, one family a file.
+//! The rows of the benchmark's table: one module for each family of rows.
 
+mod claims;
 mod cold;
 mod day;
 mod evidence;
@@ -15,7 +16,6 @@ mod names;
 mod others;
 mod plan;
 mod renew;
-mod shield;
 mod vectors;
 mod wal;
 mod writer;
@@ -58,7 +58,7 @@ pub async fn measure(row: &str, bench: &mut Bench) -> Result<Measured> {
         "writer" => writer::measure(bench).await,
         "memory" => memory::measure(bench).await,
         "explicit" => explicit::measure(bench).await,
-        "shield" => shield::measure(bench).await,
+        "shield" => claims::measure(bench).await,
         "others" => others::measure(bench).await,
         other => bail!("no row is called {other:?}"),
     }

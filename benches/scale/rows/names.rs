@@ -1,4 +1,4 @@
-//! What the rows are called.
+//! The names of the rows.
 
 /// The rows by the names that they are selected by, in the order in which they run. Those that share a large
 /// fixture stand together, and the last of them removes it.

@@ -1,4 +1,4 @@
-//! Other ways to get rid of one day.
+//! Measures other ways to delete one day: one deletion vector for each of its files, and other tools.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,13 +16,13 @@ use crate::program::govern;
 use crate::scale::{Fixture, SUBJECT};
 use crate::statistics::Sample;
 
-/// How many days the table has.
+/// The numbers of days of the tables.
 const DAYS: [i64; 3] = [10, 100, 300];
 /// How often each is measured.
 const TIMES: usize = 3;
-/// The tools that are not ours, as their runner calls them.
+/// The other tools, by the names that their runner has for them.
 const TOOLS: [&str; 3] = ["delta-rs", "pyiceberg", "ducklake"];
-/// What runs them; its README says what its lines hold.
+/// The program that runs them; its README describes the lines that it prints.
 const RUNNER: &str = "benches/others/run";
 
 /// Milliseconds by the number of days.
@@ -51,14 +51,15 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     Ok(Measured {
         title: "Other ways to drop one day",
         how: format!(
-            "Out of tables of {DAYS:?} days. tailrace: the whole pass that meets a newly expired \
-             day, as above. One vector per file: an engine reads the \
-             snapshot's files with their partition values, writes an object for each file of the day \
-             (here into a local folder), and registers all in one commit on the same catalog ({}); the \
-             files stay, and every later reader has to open them. The other tools ({}) on their own \
-             tables of as many files, from the opening of the table in a process that runs already to the \
-             end of the drop, their catalogs in the same Postgres: see \
-             benches/others/README.md. Medians of {TIMES}.",
+            "One day is dropped from tables of {} days. tailrace: the whole pass that drops a newly \
+             expired day, measured as above. One vector per file: an engine reads the snapshot's files \
+             with their partition values, writes a deletion vector for each file of the day into a local \
+             folder, and registers all of them in one commit on the same catalog ({}). The files stay, \
+             and every later reader has to open them. The other tools ({}) drop a day from tables of \
+             their own with as many files. They are timed from the opening of the table to the end of \
+             the drop, in a process that already runs. Their catalogs, where they have one, are in the \
+             same Postgres: see benches/others/README.md. Medians of {TIMES}.",
+            DAYS.map(|days| days.to_string()).join(", "),
             steps.join("; "),
             tools.join("; ")
         ),
@@ -66,7 +67,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     })
 }
 
-/// A whole pass of ours, and the vectors, in milliseconds.
+/// The times of a whole pass of tailrace and of the vectors, in milliseconds.
 async fn on_the_catalog(
     bench: &mut Bench,
     days: i64,
@@ -81,7 +82,7 @@ async fn on_the_catalog(
     let table = lake.open_catalog(CATALOG).await?.open_table(NAMESPACE, SUBJECT).await?;
     let (mut all, mut list, mut write, mut register) =
         (Sample::default(), Sample::default(), Sample::default(), Sample::default());
-    // From the newest day on, so that ours has its days for itself.
+    // From the newest day backwards, so that tailrace drops other days.
     for time in 0..times as i64 {
         let day = (oldest + days - 1 - time).to_string();
         let took = vectors::delete_rows(&table, &day, files, folder.path()).await?;
@@ -92,7 +93,7 @@ async fn on_the_catalog(
     }
     lake.pool().close().await;
     steps.push(format!(
-        "{days} days: {} + {} + {}",
+        "{days} days: reading {} + writing {} + registering {}",
         ms(list.median()),
         ms(write.median()),
         ms(register.median())
@@ -103,10 +104,13 @@ async fn on_the_catalog(
     Ok((ours.whole.median(), all.median()))
 }
 
-const GOAL: &str = "ahead, by a factor that grows with the table";
+const GOAL: &str = "faster, by a factor that grows with the table";
 
 fn what(name: &str, files: i64) -> String {
-    format!("dropping one day of {} files out of 10, 100 and 300, against {name}", grouped(files))
+    format!(
+        "dropping one day of {} files from 10, 100 and 300 days, against {name}",
+        grouped(files)
+    )
 }
 
 fn listed(by_days: &ByDays) -> String {
@@ -129,7 +133,7 @@ fn compared(name: &str, ours: &ByDays, theirs: &ByDays, files: i64) -> Finding {
     }
 }
 
-/// One line of the runner's: a figure, or why there is none.
+/// One line of the runner's output: a figure, or the reason why there is none.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Line {
@@ -146,7 +150,7 @@ enum Line {
     },
 }
 
-/// What a tool takes, and which it is.
+/// The times of a tool, and its name and version.
 async fn by_tool(bench: &Bench, tool: &str, files: i64) -> Result<(ByDays, String)> {
     anyhow::ensure!(Path::new(RUNNER).exists(), "there is no {RUNNER}");
     let days: Vec<_> = DAYS.iter().map(i64::to_string).collect();

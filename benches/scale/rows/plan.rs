@@ -1,4 +1,4 @@
-//! `tailrace plan`, where passes have looked at the table already.
+//! Measures `tailrace plan` of a table that passes have read before.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ use crate::statistics::Sample;
 /// How many plans of each kind are measured.
 const PLANS: usize = 7;
 
-/// The days that have expired, where some have.
+/// The number of expired days in the second kind of plan.
 const EXPIRED: i64 = 40;
 
 /// Plans of one kind.
@@ -35,7 +35,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     first_passes(&db, &settings()?).await?;
     database_time::log_statements(bench, &db).await?;
     let nothing = plans(bench, &db, 0).await?;
-    // No pass comes in between, so what has expired is there.
+    // No pass runs in between, so the expired files are still live.
     govern(&db, &bench.scale.keep(DAYS, EXPIRED)).await?;
     let expired = bench.scale.files(EXPIRED * 2_500);
     let some = plans(bench, &db, expired).await?;
@@ -46,10 +46,10 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     Ok(Measured {
         title: "A plan",
         how: format!(
-            "What `tailrace plan` calls, from the opening of its session to the report, after a pass has \
-             looked at the table: {} times where nothing has expired since, and {} times after `keep` was \
-             changed so that the oldest {EXPIRED} days have expired, which it lists with their counts. In \
-             the database they take {} and {}.",
+            "The function that `tailrace plan` calls is timed from the opening of its session to the \
+             report, after a pass has read the table. Nothing has expired: {} times. After `keep` was \
+             changed so that the oldest {EXPIRED} days have expired, which the plan lists with their \
+             counts: {} times. In the database the two take {} and {}.",
             nothing.by_the_clock.len(),
             some.by_the_clock.len(),
             spread(&nothing.in_database),
@@ -65,7 +65,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
                 verdict: Verdict::all(&[base <= 20.0]),
             },
             Finding {
-                what: format!("the same, {} files expired, against nothing", grouped(expired)),
+                what: format!("plan with {} files expired, against none expired", grouped(expired)),
                 ours: spread(&some.by_the_clock),
                 beside: spread(&nothing.by_the_clock),
                 figure: format!("{each:.1} us more for each expired file"),
@@ -76,7 +76,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     })
 }
 
-/// Plans that tell of so many expired files.
+/// Makes plans, each of which must list this number of expired files.
 async fn plans(bench: &Bench, db: &Db, expired: i64) -> Result<Plans> {
     let (database, settings) = (db.database(), settings()?);
     let mut plans = Plans::default();

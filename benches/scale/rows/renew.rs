@@ -1,4 +1,4 @@
-//! Renewals of claims over many governed tables with nothing in their window.
+//! Measures renewals of claims over many tables with policies, without any file in the drop window.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ use crate::statistics::Sample;
 /// How many renewals are measured.
 const RENEWALS: usize = 7;
 
-/// What was found of one way to have many tables.
+/// The results for one fixture with many tables.
 struct Found {
     tables: i64,
     first: Sample,
@@ -41,10 +41,10 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     Ok(Measured {
         title: "Renewals over many tables",
         how: format!(
-            "The tables of \"Many tables\", each with {DAYS_OF_MANY} days of {FILES_OF_MANY} files, of which none \
-             ends within two days. After the first passes: the first renewal, which copies specs and keeps \
-             rules ({} by the clock), and {} that find nothing to do ({} statements, and {} bytes of WAL in the \
-             middle). Whole renewals, the opening of the session included.",
+            "The tables of \"Many tables\", each with {DAYS_OF_MANY} days of {FILES_OF_MANY} files, of which \
+             none expires within two days. The first passes come before. The first renewal copies specs \
+             and stores rules ({} by the clock). Then {} renewals find nothing to do ({} statements, and a \
+             median of {} bytes of WAL). Whole renewals are timed, with the opening of the session.",
             both(|found| ms(found.first.median())),
             in_one.by_the_clock.len(),
             both(|found| grouped(found.statements as i64)),

@@ -1,9 +1,9 @@
-//! The other way on the same catalog: the rows of a day are deleted, by one vector for each of its
-//! files.
+//! Measures the alternative to a drop on the same catalog: the rows of a day are deleted by one
+//! deletion vector for each of its files.
 //!
-//! In three steps, as a query engine does it: it reads what files the table has in the snapshot
-//! and with what partition values, and picks out the day's; writes one object for each; registers
-//! them all in one commit.
+//! A query engine does this in three steps. It reads the files that the table has in the snapshot,
+//! with their partition values, and selects the day's. It writes one object for each file. It
+//! registers all vectors in one commit.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,19 +11,19 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use tailrace_kit::lake::{Commit, Table};
 
-/// Where the time went.
+/// The times of the three steps.
 #[derive(Debug, Clone, Copy)]
 pub struct Steps {
     /// Reading the table's files.
     pub list: Duration,
     /// Writing the objects, into a local folder.
     pub write: Duration,
-    /// The commit, from asking for its lock to its end.
+    /// The commit, from the request for the commit lock to the end.
     pub register: Duration,
 }
 
 impl Steps {
-    /// All of it.
+    /// The sum of the steps.
     pub fn all(&self) -> Duration {
         self.list + self.write + self.register
     }
@@ -31,7 +31,7 @@ impl Steps {
 
 type Target = (i64, i64);
 
-/// Deletes every row of a table's files with this text at key 0; they must be so many.
+/// Deletes every row of the table's files with this partition value at key 0. There must be `files` of them.
 pub async fn delete_rows(table: &Table, text: &str, files: i64, folder: &Path) -> Result<Steps> {
     let clock = Instant::now();
     let read_snapshot = table.catalog.head().await?;
@@ -48,7 +48,7 @@ pub async fn delete_rows(table: &Table, text: &str, files: i64, folder: &Path) -
     Ok(Steps { list, write, register: clock.elapsed() })
 }
 
-/// The files of the snapshot, and of them those of the day with their numbers of rows.
+/// Reads the files of the snapshot; returns those of the day with their numbers of rows.
 async fn list(table: &Table, text: &str, read_snapshot: i64) -> Result<Vec<Target>> {
     let all: Vec<(i64, i64, String, Option<String>)> = sqlx::query_as(
         "select f.data_file_id, f.record_count, f.path, v.value
@@ -66,8 +66,8 @@ async fn list(table: &Table, text: &str, read_snapshot: i64) -> Result<Vec<Targe
     Ok(of_the_day.map(|(file_id, records, ..)| (file_id, records)).collect())
 }
 
-/// One small object for each file. A run of all positions takes a few bytes; with what is around
-/// it an object has about 256.
+/// Writes one small object for each file. A run of all positions takes a few bytes; the whole object has about
+/// 256 bytes.
 async fn write_objects(table: &Table, targets: &[Target], folder: &Path) -> Result<Vec<String>> {
     let folder = folder.join(table.table_uuid.to_string());
     let targets = targets.to_vec();
@@ -86,8 +86,8 @@ async fn write_objects(table: &Table, targets: &[Target], folder: &Path) -> Resu
     .context("writing")?
 }
 
-/// The commit by the contract: each target is live, of the table, begun at or before what was
-/// read, and has no newer vector; the old vector ends, the new one begins.
+/// Commits as hoglake requires: each target file is live, belongs to the table, began at or before the snapshot
+/// that was read, and has no newer vector. The old vector ends and the new one begins.
 async fn register(
     table: &Table,
     targets: &[Target],

@@ -1,4 +1,5 @@
-//! The WAL of what a pass itself writes where it meets no value that it does not know.
+//! Measures the WAL that a pass itself writes, where the pass finds no new partition value and
+//! drops nothing.
 
 use anyhow::{Result, ensure};
 use tailrace::catalog::connect::close;
@@ -17,10 +18,10 @@ use crate::statistics::Sample;
 /// Passes of each kind.
 const PASSES: usize = 7;
 
-/// What a writer commits between two of them.
+/// The number of files that a writer commits between two passes.
 const FILES: usize = 270;
 
-/// In bytes.
+/// The goal, in bytes.
 const GOAL: f64 = 10_000.0;
 
 pub async fn measure(bench: &mut Bench) -> Result<Measured> {
@@ -50,9 +51,9 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     Ok(Measured {
         title: "WAL of a pass",
         how: format!(
-            "The server's WAL from before to after a pass, the opening and the end of its sessions included, \
-             while nobody else is at work: {} passes with nothing to do, by turns with as many after a \
-             commit of {FILES} files of the newest day each.",
+            "The WAL that the server writes during a pass, with the opening and the end of its sessions, \
+             while nothing else uses the server. {} passes with nothing to do take turns with as many \
+             passes that each follow a commit of {FILES} files of the newest day.",
             idle.len()
         ),
         findings: vec![Finding {

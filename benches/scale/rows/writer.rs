@@ -1,4 +1,4 @@
-//! A writer that goes on committing beside a first pass over a large backlog.
+//! Measures a writer that commits regularly while a first pass drops a large backlog.
 
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ use crate::program::{govern, pass, settings};
 use crate::scale::{DAYS, Fixture, SUBJECT};
 use crate::statistics::{Hold, Sample, busiest_share};
 
-/// How often it commits.
+/// The time between two commits of the writer.
 const PERIOD: Duration = Duration::from_millis(200);
-/// How many files it brings each time.
+/// How many files each commit adds.
 const FILES: usize = 50;
-/// How long it is watched alone.
+/// For how many seconds the writer is measured without a pass.
 const ALONE: usize = 40;
-/// The days that have expired.
+/// The number of expired days.
 const EXPIRED: i64 = 120;
-/// The window of the lock's share, in seconds.
+/// The length of the time window of the lock share, in seconds.
 const WINDOW: f64 = 60.0;
 
 pub async fn measure(bench: &mut Bench) -> Result<Measured> {
@@ -68,12 +68,12 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     Ok(Measured {
         title: "A writer beside a first pass",
         how: format!(
-            "The writer appends {FILES} files to the same table in one commit by the contract, in a \
-             session of its own, every {} ms: {} commits alone and {} during the pass. A commit is \
-             timed from the moment at which it was due, so one that waits delays those behind it. \
-             The pass took {:.0} s for {} snapshots, holds of {} in the middle; over all of it the \
-             lock was held {:.1}% of the time. The share is that of the busiest {WINDOW} s, holds as \
-             tailrace measures them.",
+            "A writer commits {FILES} files to the same table every {} ms, in a session of its own: {} \
+             commits without a pass and {} during the pass. A commit is timed from the moment at which it \
+             was due, so a commit that waits also makes the commits behind it late. The pass took {:.0} s \
+             for {} snapshots, with a median lock hold of {}. During the whole pass the lock was held \
+             {:.1}% of the time. The lock share above is that of the busiest {WINDOW} s, by the lock holds \
+             that tailrace measured.",
             PERIOD.as_millis(),
             alone.len(),
             beside.len(),
@@ -87,7 +87,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
                 "first pass, {} expired files, a writer committing {FILES} files 5 times a second",
                 grouped(ended)
             ),
-            ours: format!("writer beside it: {}", both(&beside)),
+            ours: format!("writer during the pass: {}", both(&beside)),
             beside: format!("writer alone: {}", both(&alone)),
             figure: format!(
                 "p99 {} of at most {}, largest hold {}, lock share {:.2}%",
@@ -105,8 +105,8 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     })
 }
 
-/// When each commit of a pass had the lock, in seconds: its snapshot's time is taken at the same step of
-/// each.
+/// When each commit of a pass held the lock, in seconds: the time of its snapshot, which every commit takes at
+/// the same step.
 async fn begun(db: &Db, report: &TableReport) -> Result<Vec<f64>> {
     let ids: Vec<i64> = report.snapshots.iter().map(|snapshot| snapshot.snapshot_id).collect();
     let query = "select extract(epoch from snapshot_time)::float8 from hog_snapshot
@@ -116,10 +116,10 @@ async fn begun(db: &Db, report: &TableReport) -> Result<Vec<f64>> {
     Ok(begun)
 }
 
-/// Commits on time until it is told to stop; how long each took.
+/// Commits at regular times until `stop`; returns how long each commit took.
 async fn write(table: Table, value: String, stop: CancellationToken) -> Result<Sample> {
     let mut ticks = tokio::time::interval(PERIOD);
-    // What was missed is made up for at once.
+    // Missed commits are made at once.
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Burst);
     let mut times = Sample::default();
     loop {

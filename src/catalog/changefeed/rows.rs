@@ -1,11 +1,11 @@
-//! The rows themselves, as a consumer is told of them.
+//! The rows themselves, as a consumer receives them.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::catalog::session::Session;
 
-/// A data file as a consumer is told of it.
+/// A data file as a consumer receives it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct DataFile {
     /// Its number in the catalog.
@@ -28,7 +28,7 @@ pub struct DataFile {
     pub begin_snapshot: i64,
     /// The spec that it was written under; null if it is not partitioned.
     pub spec_id: Option<i64>,
-    /// The stored texts by key index. Null if the file is not partitioned, and where the row of
+    /// The partition values by key index. Null if the file is not partitioned, and where the row of
     /// a key is missing: a null in its place would be read as the null partition.
     pub partition_values: Option<Vec<Option<String>>>,
     /// The first snapshot that it is not visible at any more; only where ended files are listed.
@@ -36,7 +36,7 @@ pub struct DataFile {
     pub end_snapshot: Option<i64>,
 }
 
-/// A deletion vector as a consumer is told of it.
+/// A deletion vector as a consumer receives it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct DeleteFile {
     /// Its number in the catalog; data files and vectors share the counter.

@@ -1,4 +1,4 @@
-//! Our history of drops, beside what the catalog has of them.
+//! The history of drops, compared with what the catalog has of them.
 
 use chrono::{DateTime, Utc};
 use sqlx::types::Json;
@@ -9,7 +9,7 @@ use crate::catalog::live_file::Counts;
 use crate::catalog::session::Session;
 use crate::catalog::tuples::TupleOfSpec;
 
-/// A drop as our history has it.
+/// A drop as the drop history has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedDrop {
     pub drop_id: Uuid,

@@ -1,4 +1,4 @@
-//! Leases of ours in the server's table of compaction claims.
+//! The leases of tailrace in the server's table of compaction claims.
 
 use chrono::{DateTime, Utc};
 use sqlx::AssertSqlSafe;

@@ -6,7 +6,7 @@ use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
 
 /// Since when the property has its present text, and since when no stored policy has won over it; each
-/// `None` where nobody can tell, or nobody noted it.
+/// `None` where no pass noted it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PropertySince {
     /// When the first of the table's versions that have the text without a break was made. Of one whose

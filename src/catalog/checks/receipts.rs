@@ -1,4 +1,4 @@
-//! Receipts of explicit drops, beside our history and the snapshots that they name.
+//! Receipts of explicit drops, compared with the history and with the snapshots that they name.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -23,7 +23,7 @@ pub struct ComparedReceipt {
     pub schema_version: i64,
     /// The schema version of its snapshot; `None` where that is not there.
     pub snapshot_schema_version: Option<i64>,
-    /// The table of its drop, by our history; `None` where that has no such drop.
+    /// The table of its drop, by the drop history; `None` where that has no such drop.
     pub drop_table_id: Option<i64>,
     /// Whether that drop's counts and partitions are the receipt's.
     pub agrees: bool,
@@ -67,7 +67,7 @@ pub async fn compared_receipts(
     .await
 }
 
-/// When the oldest drop of our history was made, over all catalogs: whatever was made after it has
+/// When the oldest drop of the drop history was made, over all catalogs: whatever was made after it has
 /// not been purged for its age.
 pub async fn oldest_drop(connection: &mut Session) -> sqlx::Result<Option<DateTime<Utc>>> {
     sqlx::query_scalar!("select pg_catalog.min(dropped_at) from tailrace.drop_history")

@@ -1,4 +1,4 @@
-//! Policies that were left behind: their table is gone, and a live one that took its place has none.
+//! Policies that were left behind: their table is gone, and the live table in its place has no policy.
 
 use uuid::Uuid;
 
@@ -11,7 +11,7 @@ pub struct LeftPolicy {
     pub catalog: String,
     /// The table that had the policy.
     pub old_table_id: i64,
-    /// Its incarnation.
+    /// Its UUID.
     pub old_table_uuid: Uuid,
     /// The live table that took its place, if by several replacements, or has its name.
     pub table_id: i64,

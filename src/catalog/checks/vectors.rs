@@ -1,4 +1,4 @@
-//! Live vectors on files that a drop of ours ended.
+//! Live deletion vectors on files that a drop of tailrace ended.
 
 use crate::catalog::restore::{Restored, compared_after};
 use crate::catalog::session::Session;

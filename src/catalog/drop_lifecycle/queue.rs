@@ -37,7 +37,7 @@ pub struct Queue {
     pub is_all: bool,
     /// By mark, how many of them are at or below it.
     at_or_below: BTreeMap<i64, i64>,
-    /// The ids of those that were tried in vain, as far as they are told.
+    /// The ids of those that were tried in vain, as far as they are listed.
     pub stuck: Vec<i64>,
 }
 
@@ -54,7 +54,7 @@ impl Queue {
     }
 }
 
-/// Counts, in one walk of hog_file_removal_drain from its beginning, the undrained rows at or
+/// Counts, in one scan of hog_file_removal_drain from its beginning, the undrained rows at or
 /// below each of the marks.
 pub async fn queue(
     connection: &mut Session,

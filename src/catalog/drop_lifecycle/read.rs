@@ -1,5 +1,5 @@
-//! What is read to tell what became of drops. Nothing here writes or locks, and each statement
-//! has a bound that does not grow with any table.
+//! The statements that read what became of drops. Nothing here writes or locks, and each statement has a
+//! bound that does not grow with any table.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -131,9 +131,9 @@ pub async fn not_gone(
     Ok((row.drops, row.oldest.map(UtcInstant::from)))
 }
 
-/// The incarnations that have this name (NAMESPACE.TABLE), or had it when a pass looked at one of
+/// The UUIDs of the tables that have this name (NAMESPACE.TABLE), or had it when a pass looked at one of
 /// their drops.
-pub async fn incarnations(
+pub async fn uuids(
     connection: &mut Session,
     catalog_id: i64,
     namespace: &str,
@@ -205,7 +205,7 @@ pub async fn newest(
     }
 }
 
-/// A drop as our history and the catalog show it.
+/// A drop as the drop history and the catalog show it.
 #[derive(Debug, Clone)]
 pub struct DropRow {
     /// The one that it made, at which its files ended.

@@ -33,7 +33,7 @@ pub async fn server_is_newer(connection: &mut Session) -> sqlx::Result<bool> {
 const DROPS_OF_TABLE: i64 = 100;
 
 /// The oldest drops at or below the floor of which rows may be left, of each table: so that one table
-/// whose drops nobody can tell of keeps no other's from being looked at.
+/// whose drops cannot be read keeps no other's from being looked at.
 ///
 /// The tables are found by steps through drop_history_of_table (catalog_id, table_uuid, snapshot_id),
 /// and so are the drops of each.

@@ -1,4 +1,4 @@
-//! The texts of a catalog that may belong to an expired tuple, listed by the lookup index.
+//! The partition values of a catalog that may belong to an expired tuple, listed by the lookup index.
 
 use std::collections::VecDeque;
 
@@ -12,16 +12,16 @@ pub enum Listed {
     Some,
     /// That is all.
     All,
-    /// A key has more distinct texts than may be read.
+    /// A key has more distinct partition values than may be read.
     TooMany,
 }
 
-/// A listing under way: the texts at the keys of all time fields of the table's specs.
+/// A listing under way: the partition values at the keys of all time fields of the table's specs.
 #[derive(Debug)]
 pub struct Listing {
     keys: VecDeque<i32>,
     after: Option<String>,
-    /// Distinct texts of the first key that were read.
+    /// Distinct partition values of the first key that were read.
     read: i64,
     /// How many may be; any number, where there is none.
     most: Option<i64>,
@@ -30,9 +30,9 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// A listing; with `most` it gives up where a key has more distinct texts.
+    /// A listing; with `most` it gives up where a key has more distinct partition values.
     pub fn new(finder: &Finder<'_>, most: Option<i64>) -> Self {
-        let keys = finder.judge.lead_keys().into_iter().collect();
+        let keys = finder.judge.lookup_key_indexes().into_iter().collect();
         Listing { keys, after: None, read: 0, most, found: Vec::new() }
     }
 
@@ -43,13 +43,13 @@ impl Listing {
         connection: &mut Session,
     ) -> sqlx::Result<Listed> {
         let Some(&key_index) = self.keys.front() else { return Ok(Listed::All) };
-        let (texts, next) =
-            finder.texts(connection, key_index, self.after.as_deref(), None).await?;
-        self.read = self.read.saturating_add(texts.len() as i64);
+        let (values, next) =
+            finder.values(connection, key_index, self.after.as_deref(), None).await?;
+        self.read = self.read.saturating_add(values.len() as i64);
         if self.most.is_some_and(|most| self.read > most) {
             return Ok(Listed::TooMany);
         }
-        self.found.extend(texts.into_iter().filter_map(|text| {
+        self.found.extend(values.into_iter().filter_map(|text| {
             let end = finder.judge.expiry_of_text(key_index, &text)?;
             Some(Candidate { end, key_index, text })
         }));
@@ -74,7 +74,7 @@ impl Listing {
     }
 }
 
-/// All of them, oldest first; `None` where a key has more than `most` distinct texts.
+/// All of them, oldest first; `None` where a key has more than `most` distinct partition values.
 pub async fn list_expired(
     connection: &mut Session,
     finder: &Finder<'_>,

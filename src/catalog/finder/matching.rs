@@ -10,31 +10,31 @@ use crate::rules::expiry::StoredTuple;
 #[derive(Debug)]
 pub struct Matcher<'a> {
     by_spec: HashMap<i64, HashMap<&'a StoredTuple, i32>>,
-    leads: Vec<Value>,
-    /// For each tuple the index of its lead.
-    lead_of: Vec<Option<usize>>,
+    lookup_values: Vec<Value>,
+    /// For each tuple the index of its lookup value.
+    lookup_value_of: Vec<Option<usize>>,
 }
 
 impl<'a> Matcher<'a> {
-    /// For these tuples, each with the position of its lead. A tuple without keys is nobody's.
-    pub fn new(tuples: &'a [TupleOfSpec], positions: &[usize]) -> Self {
+    /// For these tuples, each with its lookup key. A tuple without keys is nobody's.
+    pub fn new(tuples: &'a [TupleOfSpec], lookup_keys: &[usize]) -> Self {
         let mut matcher = Matcher {
             by_spec: HashMap::new(),
-            leads: Vec::new(),
-            lead_of: Vec::with_capacity(tuples.len()),
+            lookup_values: Vec::new(),
+            lookup_value_of: Vec::with_capacity(tuples.len()),
         };
         let mut known = HashMap::new();
-        for ((wanted, position), number) in tuples.iter().zip(positions).zip(0..) {
+        for ((wanted, lookup_key), number) in tuples.iter().zip(lookup_keys).zip(0..) {
             let TupleOfSpec { spec_id, tuple } = wanted;
-            let value = tuple.values.get(*position);
-            let lead = tuple.keys.get(*position).copied().zip(value);
-            matcher.lead_of.push(lead.map(|(key_index, value)| {
+            let value = tuple.values.get(*lookup_key);
+            let lookup_value = tuple.keys.get(*lookup_key).copied().zip(value);
+            matcher.lookup_value_of.push(lookup_value.map(|(key_index, value)| {
                 *known.entry((key_index, value)).or_insert_with(|| {
-                    matcher.leads.push(Value { key_index, value: value.clone() });
-                    matcher.leads.len() - 1
+                    matcher.lookup_values.push(Value { key_index, value: value.clone() });
+                    matcher.lookup_values.len() - 1
                 })
             }));
-            if lead.is_some() {
+            if lookup_value.is_some() {
                 matcher.by_spec.entry(*spec_id).or_default().insert(tuple, number);
             }
         }
@@ -43,12 +43,12 @@ impl<'a> Matcher<'a> {
 
     /// Whether nothing is wanted.
     pub fn is_empty(&self) -> bool {
-        self.leads.is_empty()
+        self.lookup_values.is_empty()
     }
 
-    /// The distinct leads.
-    pub fn leads(&self) -> &[Value] {
-        &self.leads
+    /// The distinct values by which files are looked up.
+    pub fn lookup_values(&self) -> &[Value] {
+        &self.lookup_values
     }
 
     /// The tuple that is this one.
@@ -58,10 +58,10 @@ impl<'a> Matcher<'a> {
 
     /// As [`Self::by_tuple`], where the file was found by a value: a file has several values and may
     /// be found by as many, and is its tuple's by one of them alone.
-    pub fn by_lead(&self, spec_id: i64, tuple: &StoredTuple, value: &Value) -> Option<i32> {
+    pub fn by_lookup_value(&self, spec_id: i64, tuple: &StoredTuple, value: &Value) -> Option<i32> {
         let number = self.by_tuple(spec_id, tuple)?;
-        let lead = (*self.lead_of.get(usize::try_from(number).ok()?)?)?;
-        (self.leads.get(lead)? == value).then_some(number)
+        let lookup_value = (*self.lookup_value_of.get(usize::try_from(number).ok()?)?)?;
+        (self.lookup_values.get(lookup_value)? == value).then_some(number)
     }
 }
 
@@ -92,7 +92,7 @@ mod tests {
             tuple(2, &[]),
         ];
         let matcher = Matcher::new(&tuples, &[0, 0, 0, 0]);
-        assert_eq!(matcher.leads(), [value(0, "5")]);
+        assert_eq!(matcher.lookup_values(), [value(0, "5")]);
         for (spec_id, pairs, expected) in [
             (1, &[(0, Some("5")), (1, None)][..], Some(0)),
             (1, &[(0, Some("5")), (1, Some(""))], Some(1)),
@@ -109,15 +109,15 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_found_by_the_lead_of_its_own_tuple_alone() {
+    fn a_file_is_found_by_the_lookup_key_of_its_own_tuple_alone() {
         let tuples = [
             tuple(1, &[(0, Some("5")), (1, Some("6"))]),
             tuple(1, &[(0, Some("9")), (1, Some("6"))]),
         ];
         let matcher = Matcher::new(&tuples, &[0, 1]);
-        assert_eq!(matcher.leads(), [value(0, "5"), value(1, "6")]);
+        assert_eq!(matcher.lookup_values(), [value(0, "5"), value(1, "6")]);
         let found = stored(&[(0, Some("5")), (1, Some("6"))]);
-        assert_eq!(matcher.by_lead(1, &found, &value(0, "5")), Some(0));
-        assert_eq!(matcher.by_lead(1, &found, &value(1, "6")), None);
+        assert_eq!(matcher.by_lookup_value(1, &found, &value(0, "5")), Some(0));
+        assert_eq!(matcher.by_lookup_value(1, &found, &value(1, "6")), None);
     }
 }

@@ -1,12 +1,12 @@
-//! A search as a series of pages: each is what one statement found, and whoever asks for it may stop at any.
+//! A search as a series of pages. One statement finds each page, and the caller may stop after any page.
 
 use super::listing::{Listed, Listing};
 use super::lookups::LookUps;
 use super::{Candidate, Finder};
 use crate::catalog::live_file::LiveFile;
 use crate::catalog::session::Session;
+use crate::catalog::table_files::Place;
 use crate::catalog::values::has_lookup_index;
-use crate::catalog::walk::Place;
 
 /// In which way files are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum Way {
 enum Step {
     /// The whole table, if it is small; else it is searched so.
     Small(Large),
-    /// The next texts of a listing.
+    /// The next partition values of a listing.
     List(Listing),
     /// What the values at hand find; then the rest of a listing.
     LookUp(Option<Listing>),
@@ -37,7 +37,7 @@ enum Step {
 #[derive(Debug, Clone, Copy)]
 enum Large {
     InPieces,
-    /// By the expired texts, of which so many at a key may be listed.
+    /// By the expired partition values, of which so many at a key may be listed.
     Expired(Option<i64>),
 }
 
@@ -67,7 +67,7 @@ impl<'a> Pages<'a> {
         Self::new(finder, Step::Small(Large::Expired(most)), Way::AtOnce)
     }
 
-    pub(super) fn with_texts(finder: Finder<'a>, candidates: &[Candidate]) -> Self {
+    pub(super) fn with_values(finder: Finder<'a>, candidates: &[Candidate]) -> Self {
         let mut pages = Self::new(finder, Step::LookUp(None), Way::ByValue);
         pages.look_ups.add(candidates.iter().map(Candidate::value), i64::MIN);
         pages
@@ -148,11 +148,11 @@ impl<'a> Pages<'a> {
     }
 
     async fn look_up(&mut self, connection: &mut Session) -> sqlx::Result<Vec<LiveFile>> {
-        let (table, at_once) = (self.finder.table, self.finder.reach.texts_at_once);
+        let (table, at_once) = (self.finder.table, self.finder.scan_limits.values_at_once);
         let table = (table.catalog_id, table.table_id);
         let mut found = self.look_ups.next(connection, table, at_once).await?;
-        // A file has several values, and is found by the lead of its own spec alone.
-        found.retain(|(value, file)| self.finder.lead_key(file) == Some(value.key_index));
+        // A file has several values, and is found by the lookup key of its own spec alone.
+        found.retain(|(value, file)| self.finder.lookup_key_index(file) == Some(value.key_index));
         Ok(found.into_iter().map(|(_, file)| file).collect())
     }
 }

@@ -8,10 +8,10 @@ use super::lookups::LookUps;
 use super::matching::Matcher;
 use crate::catalog::live_file::{Counts, LiveFile};
 use crate::catalog::session::Session;
+use crate::catalog::table_files::{PIECE, Place, live_in_ids, next_piece};
 use crate::catalog::tables::file_id_counter;
 use crate::catalog::tuples::TupleOfSpec;
 use crate::catalog::values::has_lookup_index;
-use crate::catalog::walk::{PIECE, Place, live_in_ids, walk};
 
 /// How many values one statement looks up.
 const VALUES: usize = 512;
@@ -29,7 +29,7 @@ pub struct Search<'a> {
     /// The tuples; none is named twice.
     pub tuples: &'a [TupleOfSpec],
     /// For each tuple the position of the value, null or not, by which its files are found.
-    pub lead: &'a [usize],
+    pub lookup_keys: &'a [usize],
     /// Files with lower ids are left out.
     pub from_id: i64,
 }
@@ -50,7 +50,7 @@ enum Step {
 
 /// The live files of the tuples, each once, with the places of their tuples, in no particular order.
 ///
-/// The lookup index finds a tuple's files by the value at `lead`, whatever the size of the table.
+/// The lookup index finds a tuple's files by the value at `lookup_keys`, whatever the size of the table.
 /// Where it reads more than it is worth, because only few ids are asked for, the primary key is
 /// read instead; where there is none (before V23), for ids above zero too, and the table's own
 /// files for all ids: slower, and bounded all the same.
@@ -65,7 +65,7 @@ pub struct TuplePages<'a> {
 impl<'a> TuplePages<'a> {
     /// Begins a search.
     pub fn new(search: Search<'a>) -> Self {
-        let matcher = Matcher::new(search.tuples, search.lead);
+        let matcher = Matcher::new(search.tuples, search.lookup_keys);
         let step = if matcher.is_empty() { Step::End } else { Step::Choose };
         TuplePages { search, matcher, look_ups: LookUps::default(), step }
     }
@@ -87,7 +87,7 @@ impl<'a> TuplePages<'a> {
                 let found = self.look_ups.next(connection, table, VALUES).await?;
                 self.step = if self.look_ups.is_over() { Step::End } else { Step::LookUp };
                 let with_number = |(value, file): (_, LiveFile)| {
-                    Some((self.matcher.by_lead(file.spec_id?, &file.tuple, &value)?, file))
+                    Some((self.matcher.by_lookup_value(file.spec_id?, &file.tuple, &value)?, file))
                 };
                 Ok(Some(found.into_iter().filter_map(with_number).collect()))
             }
@@ -99,7 +99,8 @@ impl<'a> TuplePages<'a> {
                 Ok(Some(self.of_tuples(files)))
             }
             Step::Piece(after) => {
-                let (files, next) = walk(connection, catalog_id, table_id, after, PIECE).await?;
+                let (files, next) =
+                    next_piece(connection, catalog_id, table_id, after, PIECE).await?;
                 self.step = next.map_or(Step::End, Step::Piece);
                 Ok(Some(self.of_tuples(files)))
             }
@@ -113,15 +114,15 @@ impl<'a> TuplePages<'a> {
             ..=0 => None,
             _ => file_id_counter(connection, catalog_id).await?,
         };
-        let leads = i64::try_from(self.matcher.leads().len()).unwrap_or(i64::MAX);
+        let values = i64::try_from(self.matcher.lookup_values().len()).unwrap_or(i64::MAX);
         Ok(match counter {
             Some(counter) if counter <= from_id => Step::End,
             // Reading a foreign id costs a fraction of looking a value up.
-            Some(counter) if counter - from_id <= leads.saturating_mul(4).max(FEW_IDS) => {
+            Some(counter) if counter - from_id <= values.saturating_mul(4).max(FEW_IDS) => {
                 Step::Ids(from_id, counter)
             }
             _ if has_lookup_index(connection).await? => {
-                self.look_ups.add(self.matcher.leads().iter().cloned(), from_id);
+                self.look_ups.add(self.matcher.lookup_values().iter().cloned(), from_id);
                 Step::LookUp
             }
             Some(counter) => Step::Ids(from_id, counter),
@@ -161,11 +162,11 @@ pub async fn files_of(
     catalog_id: i64,
     table_id: i64,
     tuples: &[TupleOfSpec],
-    lead: &[usize],
+    lookup_keys: &[usize],
     from_id: i64,
     limit: i64,
 ) -> sqlx::Result<Vec<(i64, i32)>> {
-    let search = Search { catalog_id, table_id, tuples, lead, from_id };
+    let search = Search { catalog_id, table_id, tuples, lookup_keys, from_id };
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut files = Vec::new();
     visit(connection, &search, |tuple_no, file| {

@@ -41,7 +41,7 @@ pub async fn slowest(connection: &mut Session, catalog_id: i64) -> sqlx::Result<
     .await
 }
 
-/// The names of the consumers that have an offset for an incarnation, by name, at most `most`.
+/// The names of the consumers that have an offset for a table, by name, at most `most`.
 pub async fn of_table(
     connection: &mut Session,
     catalog_id: i64,

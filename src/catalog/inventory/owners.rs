@@ -1,4 +1,4 @@
-//! Whose the objects are that we work with.
+//! The owners of the objects that tailrace works with.
 
 use crate::catalog::session::Session;
 

@@ -1,4 +1,4 @@
-//! What the session's role may.
+//! The rights of the session's role.
 
 use std::collections::{BTreeMap, BTreeSet};
 

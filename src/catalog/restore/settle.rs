@@ -44,7 +44,7 @@ pub async fn lower_trusted_head(
 pub struct Settled {
     /// How many drops it noted as undone.
     pub undone: u64,
-    /// The incarnations of the tables of which such drops were.
+    /// The UUIDs of the tables of which such drops were.
     pub undone_tables: BTreeSet<Uuid>,
     /// The stored policies that it paused.
     pub paused: Vec<PausedPolicy>,
@@ -153,7 +153,7 @@ async fn forget_ends(connection: &mut Session, since: Since) -> sqlx::Result<()>
     Ok(())
 }
 
-/// Takes the watermarks of `table_state` back to what is agreed, and has each table read anew: readings and counts
+/// Takes the watermarks of `table_state` back to what is agreed, and has each table read anew: scans and counts
 /// are forgotten, and it owes a full pass at once. What ids of files were given out since is not known of what is
 /// agreed: late are all files that began after it, whatever their ids.
 ///
@@ -250,7 +250,7 @@ async fn withdraw_trust(
 
 /// Puts the values of the drops that were just noted as undone into the calendar again, as due: their files may be
 /// back. What else the calendar has stays, for it only says where to look. Each value of a tuple is put in, for the
-/// history does not tell by which the files are found; those that are no lead values of their specs leave with the
+/// history does not tell by which the files are found; those that are no lookup values of their specs leave with the
 /// look that finds nothing. Returns the tables.
 async fn recall_values(
     connection: &mut Session,

@@ -19,7 +19,7 @@ pub struct CatalogLook {
     pub schema_version: i64,
     /// As [`is_whole`](crate::catalog::restore::is_whole()) says.
     pub is_whole: bool,
-    /// All that was noted of its snapshots is there, as far as that can be told in short: see
+    /// All that was noted of its snapshots is there, as far as that can be found out in short: see
     /// [`look_at_catalogs`]. Else it is compared at length.
     pub agrees: bool,
     /// The newest `snapshot_time` of those that the clock must not be behind.

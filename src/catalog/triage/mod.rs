@@ -1,11 +1,11 @@
-//! What a pass asks before it works on anything: which tables are governed, and what of them and of their
-//! catalogs may have come up since the last pass. Each statement is over all catalogs at once, so their
-//! number does not grow with what is there; what follows from the answers,
-//! [`crate::sweep::triage`] decides.
+//! What a pass asks before it works on any table: which tables have a policy, and which of them and of their
+//! catalogs may have changed since the last pass. Each statement covers all catalogs at once, so the number of
+//! statements does not grow with the number of catalogs. [`crate::sweep::triage`] decides what follows from
+//! the answers.
 //!
-//! None of them asks for a lease. They read, or write what says the same whoever writes it, and how often
-//! ([`catalogs::note_catalogs`], [`shapes::note_unchanged`]): what a session with the lease
-//! wrote meanwhile is left alone.
+//! No statement here needs a lease. Those that write ([`catalogs::note_catalogs`],
+//! [`shapes::note_unchanged`]) write the same whoever runs them and however often, and they change nothing
+//! that a session with the lease wrote meanwhile.
 
 pub mod catalogs;
 pub mod outcome;

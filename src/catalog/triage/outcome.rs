@@ -22,7 +22,7 @@ pub struct Through<'a> {
     pub shape: Option<&'a str>,
     /// The text of its property then.
     pub property: Option<&'a str>,
-    /// Files whose time nobody can tell, and of no spec with a time field, where they were counted.
+    /// Files whose time is unknown, and of no spec with a time field, where they were counted.
     pub counted: Option<(i64, i64)>,
 }
 

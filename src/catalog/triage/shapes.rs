@@ -12,7 +12,7 @@ use crate::catalog::session::Session;
 /// The shapes of these live tables: names, and of the live version, the live spec and the live columns how
 /// many there are and in which snapshot the newest began.
 ///
-/// Two shapes of one incarnation are the same only if nothing of that changed in between: whatever changes
+/// Two shapes of one table (by UUID) are the same only if nothing of that changed in between: whatever changes
 /// begins a row in a later snapshot than all that there were, or takes one away. After a restore, which
 /// gives snapshots out again, every table has work whatever its shape.
 pub async fn shapes(

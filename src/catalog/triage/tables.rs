@@ -22,7 +22,7 @@ pub struct TableLook {
     pub stored: Option<PolicyLook>,
     /// Our row of source `property`.
     pub mirror: Option<PolicyLook>,
-    /// What passes noted, of this incarnation.
+    /// What passes noted of the table with this UUID.
     pub state: Option<StateLook>,
 }
 
@@ -65,7 +65,7 @@ pub struct StateLook {
     pub full_pass_at: Option<DateTime<Utc>>,
     /// Whether another one is owed.
     pub owes_full_pass: bool,
-    /// Whether a reading is under way.
+    /// Whether a full scan is under way.
     pub is_reading: bool,
     /// The number of the rules by which the program dated values that noted it.
     pub rules: Option<i32>,
@@ -266,5 +266,5 @@ pub async fn columns_of_policies(
         .collect())
 }
 
-/// A table by its catalog and incarnation.
+/// A table by its catalog and UUID.
 pub type TableKey = (i64, Uuid);

@@ -132,7 +132,7 @@ pub async fn with_due_marks(
     Ok(rows.into_iter().collect())
 }
 
-/// Tables by catalog and incarnation, as two arrays.
+/// Tables by catalog and UUID, as two arrays.
 pub(super) fn arrays(keys: &[TableKey]) -> (Vec<i64>, Vec<Uuid>) {
     keys.iter().copied().unzip()
 }

@@ -38,9 +38,9 @@ fn where_nothing_came_up_there_is_nothing_to_do() {
     assert_eq!(with(|_| {}), NOTHING);
 }
 
-/// Seven days and the lead before the end of what falls due.
+/// Seven days and `compaction.lead` before the end of what falls due.
 #[test]
-fn what_falls_due_within_the_lead_is_looked_for() {
+fn what_expires_within_compaction_lead_is_looked_for() {
     let look = quiet();
     let ends = |text| {
         let ends = EarliestEnds { any: Some(at(text)), since_looked: None };
@@ -65,7 +65,7 @@ fn each_reason_is_enough() {
     assert_eq!(with_state(|state| state.full_pass_at = None), CLAIMS);
 }
 
-/// It brings work to a pass, and says nothing of what ends within the lead.
+/// It brings work to a pass, and says nothing of what ends within `compaction.lead`.
 #[test]
 fn what_only_a_pass_has_to_do_is_left_to_it() {
     let look = quiet();

@@ -1,4 +1,4 @@
-//! What is known of the table that a drop names.
+//! The table that a drop names, with its columns and specs.
 
 use crate::catalog::session::Session;
 use crate::catalog::specs::{TableShape, spec_book, table_shape};
@@ -18,7 +18,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// Reads it.
+    /// Reads the table with its columns and specs.
     pub async fn read(
         session: &mut Session,
         catalog: &str,
@@ -36,7 +36,7 @@ impl Known {
         let fields = self.book.specs.get(&spec_id).filter(|fields| fields.len() == values.len());
         let of_field = |(position, field): (usize, &SpecField)| {
             let value = values.get(position)?;
-            // No text is of two of the types that a column had.
+            // No value is valid for two of the types that a column had.
             let transforms = self.book.transforms_of(field).into_iter();
             let range = transforms.filter_map(|of| of.decode(value.as_deref()).ok()).next()?;
             Some((position, range))
@@ -44,8 +44,8 @@ impl Known {
         fields.into_iter().flatten().enumerate().filter_map(of_field).collect()
     }
 
-    /// What the values of a tuple mean as times, for people: `2026-11-18T00:00:00Z to
-    /// 2026-11-19T00:00:00Z`; empty where none is a time.
+    /// The times that the values of a tuple cover, for people: `2026-11-18T00:00:00Z to
+    /// 2026-11-19T00:00:00Z`; empty where no value is a time.
     pub fn meaning(&self, spec_id: i64, values: &[Option<String>]) -> String {
         let range = |(_, TimeRange { start, end }): (usize, TimeRange)| match start == end {
             true => start.to_string(),

@@ -1,4 +1,5 @@
-//! What is stored nearest to partitions of which nothing is: for whoever mistyped one.
+//! Lists the stored partitions that are nearest to those that were asked for, where none of these
+//! has a live file. It helps whoever mistyped a value.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,27 +8,27 @@ use super::known::Known;
 use super::shown::{Line, Teller};
 use crate::catalog::live_file::LiveFile;
 use crate::catalog::session::Session;
-use crate::catalog::walk::live_since;
-use crate::catalog::walk::newest_live;
+use crate::catalog::table_files::live_since;
+use crate::catalog::table_files::newest_live;
 use crate::cli::text::{count, counted};
 use crate::explicit::call::DropAnswer;
 use crate::rules::instant::UtcInstant;
 use crate::rules::transform::{TimeTransform, TimeType};
 
-/// So many files are read from each end of the table.
+/// How many files are read from each end of the table.
 const FILES: i64 = 20_000;
 
-/// So many tuples are listed.
+/// How many tuples are listed.
 const LISTED: usize = 5;
 
 type Values = Vec<Option<String>>;
 
-/// A tuple that is stored, with the number of its files.
+/// A stored tuple with the number of its files.
 type Stored<'a> = (&'a (i64, Values), i64);
 
-/// Says that nothing matched, and lists the stored tuples that are nearest to the first that was asked
-/// for. It is said beside an answer that stands: what cannot be read is left out.
-pub async fn told(session: &mut Session, teller: &Teller<'_>, answer: &DropAnswer) -> String {
+/// A text which says that nothing matched, and lists the stored tuples that are nearest to the first requested
+/// tuple. It only accompanies the answer of the drop, so a list that cannot be read is left out.
+pub async fn described(session: &mut Session, teller: &Teller<'_>, answer: &DropAnswer) -> String {
     let mut text = format!(
         "tailrace: nothing matched: no live file of the table is in {}",
         match answer.partitions.len() {
@@ -62,8 +63,8 @@ pub async fn told(session: &mut Session, teller: &Teller<'_>, answer: &DropAnswe
     text + &teller.lines(&lines)
 }
 
-/// The tuples of the table's live files with the number of these, and whether all were read. A large table
-/// is read at both ends, for a person waits.
+/// The tuples of the table's live files, with their numbers of files, and whether all files were read. Of a
+/// large table only the oldest and the newest files are read, because a person waits for the answer.
 async fn stored(
     session: &mut Session,
     known: &Known,
@@ -84,8 +85,8 @@ async fn stored(
     Ok((stored, is_whole))
 }
 
-/// The nearest tuples: of the same spec, if it has any; with the same other values; in time, where a value
-/// that is asked for is one, else in the order of the texts.
+/// The nearest tuples. Those of the same spec are preferred, then those with the same other values. Nearest
+/// means nearest in time if a requested value is a time, else nearest in the order of the stored values.
 fn nearest<'a>(
     known: &Known,
     spec_id: i64,
@@ -117,8 +118,8 @@ fn nearest<'a>(
     tuples
 }
 
-/// The first value of a tuple that is a time, by its position. A text of an identity field that no
-/// writer should have stored counts by what it seems to say: here nothing is decided by it.
+/// The first value of a tuple that is a time, with its position. A value of an identity field that no writer
+/// should have stored is interpreted as far as possible, because nothing is dropped because of it.
 fn time(known: &Known, spec_id: i64, values: &[Option<String>]) -> Option<(usize, UtcInstant)> {
     if let Some((position, range)) = known.ranges(spec_id, values).first() {
         return Some((*position, range.start));

@@ -1,5 +1,5 @@
-//! Partitions as people write them: stored texts as JSON, or named values with dates and instants.
-//! Pure.
+//! Reads partitions as people write them: stored values as JSON, or named values with dates and
+//! instants. Pure.
 
 use anyhow::{Context, bail, ensure};
 use serde_json::Value;
@@ -10,15 +10,15 @@ use crate::rules::expiry::SpecField;
 use crate::rules::instant::UtcInstant;
 use crate::rules::transform::TimeTransform;
 
-/// A partition as somebody wrote it.
+/// A partition as it was typed, or as it is in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The texts that it names. An instant stands there as it was written.
+    /// The partition values. An instant of an identity field is here as it was typed.
     pub item: PartitionItem,
-    /// The names and values, where it was not written as stored texts.
+    /// The names and values as typed; `None` if the partition was given by its stored values.
     pub typed: Option<String>,
-    /// The positions of values that are instants of identity fields: each stands for every text that
-    /// is stored of it ([`super::stored`]).
+    /// The positions of the values that are instants of identity fields. Each matches every stored value that
+    /// means this instant ([`super::stored`]).
     pub instants: Vec<(usize, UtcInstant)>,
 }
 
@@ -77,7 +77,7 @@ fn read_json(text: &str) -> anyhow::Result<PartitionItem> {
     match value {
         Value::Array(_) => Ok(PartitionItem {
             partition_values: serde_json::from_value(value)
-                .with_context(|| format!("partition {text}: stored texts are strings or null"))?,
+                .with_context(|| format!("partition {text}: stored values are strings or null"))?,
             spec_id: None,
             literal: false,
         }),
@@ -85,8 +85,9 @@ fn read_json(text: &str) -> anyhow::Result<PartitionItem> {
     }
 }
 
-/// A value for every field of the live spec, each named once; the fields decide what it means. The item
-/// names that spec: by another one that comes meanwhile the values would mean something else.
+/// Reads a value for each field of the live spec, each named once. The field decides what its value means. The
+/// item has the id of this spec, because under a spec that becomes live meanwhile the values would mean
+/// something else.
 fn from_names(pairs: &[(&str, &str)], shape: &TableShape) -> anyhow::Result<Written> {
     let fields = shape.live_spec_fields();
     ensure!(!fields.is_empty(), "the table is not partitioned");
@@ -105,7 +106,7 @@ fn from_names(pairs: &[(&str, &str)], shape: &TableShape) -> anyhow::Result<Writ
             _ => bail!("{name:?} names several partition fields; {}", described()),
         };
         ensure!(values[at].is_none(), "{name:?} is given twice");
-        let (text, instant) = stored_text(field, value, shape)?;
+        let (text, instant) = partition_value(field, value, shape)?;
         values[at] = Some(text);
         instants.extend(instant.map(|instant| (at, instant)));
     }
@@ -129,9 +130,9 @@ fn is_called(field: &SpecField, name: &str, shape: &TableShape) -> bool {
         || name == shape.describe_field(field)
 }
 
-/// The text that a writer stores for what a person wrote; of an identity field what was written, and the
-/// instant that it is, if it is one.
-fn stored_text(
+/// The value that a writer stores for what a person typed. For an identity field this is what was typed, with
+/// the instant that it means, if it means one.
+fn partition_value(
     field: &SpecField,
     value: &str,
     shape: &TableShape,
@@ -151,10 +152,10 @@ fn stored_text(
     let at: Option<UtcInstant> = format!("{value}{rest}").parse().ok();
     let stored = at.map(|at| transform.encode(at));
     match stored {
-        // Only the one way to write it: no date with a time, no digits too many.
+        // Only one form is accepted: no date with a time, and no additional digits.
         Some(stored) if transform.display(Some(&stored)) == value => Ok((stored, None)),
         _ => bail!(
-            "{value:?} is no {transform} such as {example} (stored texts are given as JSON: [\"20713\"])"
+            "{value:?} is no {transform} such as {example} (stored values are given as JSON: [\"20713\"])"
         ),
     }
 }
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_become_stored_texts_by_the_tables_own_fields() {
+    fn dates_become_partition_values_by_the_tables_own_fields() {
         for (fields, text, expected) in [
             (vec![(1, "day")], "day=2026-09-17", vec!["20713"]),
             (vec![(1, "day")], "timestamp=2026-09-17", vec!["20713"]),
@@ -222,7 +223,7 @@ mod tests {
                 "2026-10-31T07:00:00+02:00",
                 vec![(1, five)],
             ),
-            // Without an offset it is a text like any other.
+            // A value without an offset is not an instant.
             (
                 "timestamp=2026-10-31T05:00:00,team_id=42",
                 "timestamp=2026-10-31T05:00:00,team_id=42",
@@ -252,7 +253,7 @@ mod tests {
             ("team_id=1,month=2026-09", "\"month\" names no partition field"),
             ("team_id=1,team_id=2,day=2026-09-17", "\"team_id\" is given twice"),
             ("2026-09-17", "is neither JSON"),
-            ("[1]", "stored texts are strings or null"),
+            ("[1]", "stored values are strings or null"),
             ("{\"values\":[]}", "unknown field"),
         ] {
             let error = format!("{:#}", read_one(text, &by_team_and_day).unwrap_err());

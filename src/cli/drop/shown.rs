@@ -1,4 +1,5 @@
-//! The answer of a drop for people: what was written, what is stored, and what that means.
+//! Formats the answer of a drop for people: what was written on the command line, what is stored,
+//! and which time that means.
 
 use std::collections::HashMap;
 
@@ -8,21 +9,21 @@ use super::partitions::Written;
 use crate::cli::text::{bytes, columns, count, counted};
 use crate::explicit::call::DropAnswer;
 
-/// What an answer is told by.
+/// Formats the answer to a request.
 #[derive(Debug)]
 pub struct Teller<'a> {
-    /// The table; `None` where it is gone, and a receipt answers.
+    /// The table; `None` where it no longer exists, and the answer is from a receipt.
     pub known: Option<&'a Known>,
     typed: HashMap<(i64, &'a [Option<String>]), &'a str>,
     has_instants: bool,
 }
 
-/// A tuple of the table, and how much there is of it.
+/// A tuple of the table, with the number of its files and their bytes.
 pub struct Line<'a> {
-    /// The names and values by which it was asked for.
+    /// The names and values that were typed for it.
     pub typed: &'a str,
     pub spec_id: i64,
-    /// As they are stored, by key index.
+    /// The stored values by key index.
     pub values: &'a [Option<String>],
     /// How many files it has.
     pub files: i64,
@@ -31,7 +32,7 @@ pub struct Line<'a> {
 }
 
 impl<'a> Teller<'a> {
-    /// For what was asked of a table.
+    /// Formats answers to this request.
     pub fn of(asked: &'a Asked) -> Self {
         let named = |written: &'a Written| {
             let values = written.item.partition_values.as_slice();
@@ -44,7 +45,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// An answer.
+    /// The text of an answer.
     pub fn text(&self, answer: &DropAnswer, headline: &str) -> String {
         let mut text = format!(
             "snapshot {}: {headline}: {}, {}, {}, {}\n",
@@ -72,14 +73,14 @@ impl<'a> Teller<'a> {
         text.push_str(&self.lines(&lines));
         if self.has_instants {
             text.push_str(
-                "  An instant stands for the texts that are stored of it, which are listed; one that is \
-                 first stored from now on stays\n",
+                "  An instant stands for the values that are stored of it, which are listed; one that is \
+                 first stored from now on is kept\n",
             );
         }
         text
     }
 
-    /// Tuples in columns: what was written, what is stored, what that means, and how much it is.
+    /// Tuples in columns: what was typed, the stored values, the times that they cover, files and bytes.
     pub fn lines(&self, lines: &[Line<'_>]) -> String {
         let meaning = |line: &Line<'_>| {
             let known = self.known.map(|known| known.meaning(line.spec_id, line.values));
@@ -98,7 +99,7 @@ impl<'a> Teller<'a> {
                 ]
             })
             .collect();
-        // A column that says nothing in any row is left out.
+        // A column that is empty in every row is left out.
         let said: Vec<usize> =
             (0..6).filter(|column| rows.iter().any(|row| !row[*column].is_empty())).collect();
         let right: Vec<usize> =

@@ -1,8 +1,9 @@
-//! From the instants that somebody named to the texts that the table's files have stored of them.
+//! Finds the stored values of the instants in a request.
 //!
-//! A timestamp with an offset may be stored in 28,810 ways, and writers differ, so an instant stands for
-//! all of them. What is found is enumerated, and the drop is of those texts alone: a text of the same
-//! instant that is stored for the first time after this look stays, as anything does that nobody was shown.
+//! A timestamp with an offset can be stored in 28,810 ways, and writers differ, so an instant
+//! stands for all of them. The values that are found are enumerated, and the drop ends the files of
+//! these values alone. If another spelling of the same instant is stored later, its files are kept,
+//! because nobody was shown them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,10 +12,10 @@ use super::partitions::Written;
 use crate::catalog::finder::tuples::{Search, count_files};
 use crate::catalog::receipts::RequestedTuple;
 use crate::catalog::session::Session;
+use crate::catalog::table_files::{PIECE, Place, next_piece};
 use crate::catalog::tables::TableIdentity;
 use crate::catalog::tuples::TupleOfSpec;
 use crate::catalog::values::has_lookup_index;
-use crate::catalog::walk::{PIECE, Place, walk};
 use crate::explicit::call::PartitionItem;
 use crate::rules::expiry::{SpecField, StoredTuple};
 use crate::rules::instant::UtcInstant;
@@ -22,17 +23,19 @@ use crate::rules::transform::{TimeTransform, TimeType};
 
 type Values = Vec<Option<String>>;
 
-/// So many tuples are looked for at once.
+/// How many tuples one statement looks for.
 const AT_ONCE: usize = 30_000;
 
-/// Beyond so many the table's files are read instead: a look for one costs some microseconds.
+/// The most tuples that are looked for by index, at some microseconds each. If there are more, all files of the
+/// table are read instead.
 const MOST_LOOKS: usize = 1_000_000;
 
-/// The partitions with the stored texts of their instants: each tuple that a live file of the table has
-/// under the live spec. Of an instant of which nothing is stored, the text that a client would store.
+/// Replaces each instant by the stored values that mean it: a partition becomes every matching tuple that a
+/// live file of the table has under the live spec. If no stored value matches an instant, the result has the
+/// value that a client would store.
 ///
-/// Where the request was answered before, its tuples are those that its receipt names: a retry must read
-/// the same although the files are gone by now.
+/// If the request was answered before, the tuples are those in its receipt, so that a retry means the same
+/// although the files have been dropped.
 pub async fn as_stored(
     session: &mut Session,
     known: &Known,
@@ -58,30 +61,30 @@ pub async fn as_stored(
     Ok(resolved.flat_map(|(written, found)| meant.resolved(written, found)).collect())
 }
 
-/// A value as it is compared: times by the instant.
+/// A value in the form in which values are compared: a time is compared as an instant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Part {
     At(UtcInstant),
     Text(Option<String>),
 }
 
-/// What is looked for, and what was found of it.
+/// The tuples that are looked for, and those that were found.
 struct Meant {
     spec_id: i64,
     keys: Vec<i32>,
-    /// Of each field the types that its texts may be of; none where it is no identity of a time.
+    /// For each field, the types that its values may have; empty where it is no identity field of a time.
     types: Vec<Vec<TimeType>>,
-    /// The type of each field's column now.
+    /// The present type of each field's column.
     live: Vec<Option<TimeType>>,
-    /// The numbers of the partitions by the positions of their instants and what they compare equal to.
+    /// The numbers of the partitions, by the positions of their instants and by their values as compared.
     by_parts: BTreeMap<Vec<usize>, HashMap<Vec<Part>, Vec<usize>>>,
-    /// And by what was written, should that be stored as no writer should have.
+    /// The numbers of the partitions by their values as typed, in case exactly these values are stored.
     by_text: HashMap<Values, Vec<usize>>,
     found: Vec<BTreeSet<Values>>,
 }
 
 impl Meant {
-    /// `None` where nobody named an instant.
+    /// `None` where no partition of the request has an instant.
     fn of(known: &Known, written: &[Written]) -> Option<Self> {
         if written.iter().all(|written| written.instants.is_empty()) {
             return None;
@@ -120,12 +123,12 @@ impl Meant {
         Some(meant)
     }
 
-    /// A tuple as it is compared, with the values at these positions as instants, where they are some.
+    /// A tuple as it is compared: the values at these positions are instants, where they mean one.
     fn parts(&self, values: &Values, positions: &[usize]) -> Vec<Part> {
         let mut parts: Vec<_> = values.iter().cloned().map(Part::Text).collect();
         for position in positions {
             let text = values.get(*position).and_then(Option::as_deref);
-            // No text is one of two types.
+            // No value is valid for two of the types.
             let ranges = self.types[*position]
                 .iter()
                 .filter_map(|of| TimeTransform::Identity(*of).decode(text).ok());
@@ -137,7 +140,7 @@ impl Meant {
         parts
     }
 
-    /// Notes a tuple of the spec that is stored.
+    /// Adds a stored tuple of the spec to each partition that it matches.
     fn take(&mut self, values: &Values) {
         let mut numbers = self.by_text.get(values).cloned().unwrap_or_default();
         for (positions, of_positions) in &self.by_parts {
@@ -149,7 +152,7 @@ impl Meant {
         }
     }
 
-    /// Every tuple that a partition may be stored as.
+    /// Every tuple as which a partition may be stored.
     fn tuples(&self, written: &Written) -> BTreeSet<Values> {
         let mut tuples = BTreeSet::from([written.item.partition_values.clone()]);
         for (position, at) in &written.instants {
@@ -169,7 +172,7 @@ impl Meant {
         tuples
     }
 
-    /// How many these are for all partitions, at most.
+    /// The largest number that [`Self::tuples`] can give for all partitions together.
     fn most_tuples(&self, written: &[Written]) -> usize {
         let of_position = |(position, _): &(usize, UtcInstant)| {
             self.types[*position].iter().map(|of| of.most_texts()).sum::<usize>() + 1
@@ -184,7 +187,7 @@ impl Meant {
         let instants = std::mem::take(&mut written.instants);
         if found.is_empty() {
             for (position, at) in instants {
-                // Never without a text: that would be the null partition.
+                // A value is always set: null would be the null partition.
                 if let Some(of) = self.live[position] {
                     let text = TimeTransform::Identity(of).encode(at);
                     written.item.partition_values[position] = Some(text);
@@ -200,14 +203,14 @@ impl Meant {
     }
 }
 
-/// Looks for every text by the index of values.
+/// Looks for every such tuple by the index of partition values.
 async fn look(
     session: &mut Session,
     table: &TableIdentity,
     meant: &mut Meant,
     written: &[Written],
 ) -> sqlx::Result<()> {
-    let (mut tuples, mut lead) = (Vec::new(), Vec::new());
+    let (mut tuples, mut lookup_keys) = (Vec::new(), Vec::new());
     for (number, one) in written.iter().enumerate() {
         if let Some((position, _)) = one.instants.first() {
             let wanted = meant.tuples(one).into_iter().map(|values| TupleOfSpec {
@@ -215,30 +218,32 @@ async fn look(
                 tuple: StoredTuple { keys: meant.keys.clone(), values },
             });
             tuples.extend(wanted);
-            lead.resize(tuples.len(), *position);
+            lookup_keys.resize(tuples.len(), *position);
         }
         if tuples.len() < AT_ONCE && number + 1 < written.len() {
             continue;
         }
-        // Where an instant is written in two ways its tuples are here twice: each is noted for both.
+        // If an instant was typed in two ways, its tuples are here twice, and each is found for both.
         let (catalog_id, table_id) = (table.catalog_id, table.table_id);
-        let search = Search { catalog_id, table_id, tuples: &tuples, lead: &lead, from_id: 0 };
+        let search =
+            Search { catalog_id, table_id, tuples: &tuples, lookup_keys: &lookup_keys, from_id: 0 };
         for (found, _) in count_files(session, &search).await? {
             if let Some(found) = usize::try_from(found).ok().and_then(|at| tuples.get(at)) {
                 meant.take(&found.tuple.values);
             }
         }
         tuples.clear();
-        lead.clear();
+        lookup_keys.clear();
     }
     Ok(())
 }
 
-/// Reads the table's own files.
+/// Reads all files of the table.
 async fn read(session: &mut Session, table: &TableIdentity, meant: &mut Meant) -> sqlx::Result<()> {
     let mut next = Some(Place::START);
     while let Some(after) = next {
-        let (files, last) = walk(session, table.catalog_id, table.table_id, after, PIECE).await?;
+        let (files, last) =
+            next_piece(session, table.catalog_id, table.table_id, after, PIECE).await?;
         for file in files {
             if file.spec_id == Some(meant.spec_id) && file.tuple.keys == meant.keys {
                 meant.take(&file.tuple.values);

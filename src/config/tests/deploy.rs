@@ -1,4 +1,5 @@
-//! What `deploy/` and the image set must be settings that exist, and fit each other.
+//! Checks the settings in `deploy/` and in the image: each must exist, and they must fit each
+//! other.
 
 use super::*;
 
@@ -38,7 +39,7 @@ fn every_variable_that_they_set_exists() {
     }
 }
 
-/// Wherever it runs, arithmetic that does not fit ends a task instead of going on with a wrong number.
+/// In release builds too, an arithmetic overflow ends the task instead of giving a wrong number.
 #[test]
 fn release_builds_check_overflow() {
     let manifest: toml::Table = text("Cargo.toml").parse().expect("TOML");
@@ -47,7 +48,7 @@ fn release_builds_check_overflow() {
     assert_eq!(checks.and_then(toml::Value::as_bool), Some(true));
 }
 
-/// Without it, whoever reloads the unit is told that it cannot be, and sends the signal by hand.
+/// Without `ExecReload=`, `systemctl reload` would fail, and operators would have to send the signal themselves.
 #[test]
 fn the_unit_is_reloaded_by_the_signal_that_the_daemon_heeds() {
     let unit = text("deploy/systemd/tailrace.service");

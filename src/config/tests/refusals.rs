@@ -1,4 +1,4 @@
-//! What is refused, and in which words.
+//! The configurations that are refused, and the messages.
 
 use super::*;
 
@@ -80,7 +80,7 @@ fn values_of_files_are_refused_in_the_same_words() {
     assert!(!message.contains("hunter2"), "{message}");
 }
 
-/// A queue of many millions is what a retention of days makes of a busy lake.
+/// With a retention of days, the queue of a busy lake has many millions of objects.
 #[test]
 fn the_ceiling_of_the_removal_queue_may_be_a_hundred_million() {
     let ceiling = |number| ("TAILRACE__SWEEP__REMOVAL_QUEUE_CEILING", number);
@@ -165,8 +165,12 @@ fn a_variable_that_is_nearly_one_of_ours_is_named() {
         ("TAILRACE_DATABASE_URL", "TAILRACE__DATABASE__URL"),
         ("Tailrace__Http__Bind", "TAILRACE__HTTP__BIND"),
         ("TAILRACE__ENV", "TAILRACE_ENV"),
-        ("TAILRACE_CONFIGDIR", ""),
-        // As Kubernetes gives them to every container beside a service of this name.
+        ("TAILRACE_CONFIGDIR", "TAILRACE_CONFIG_DIR"),
+        ("TAILRACE_EVN", "TAILRACE_ENV"),
+        ("TAILRACE_ENVV", "TAILRACE_ENV"),
+        ("TAILRACE_EN", "TAILRACE_ENV"),
+        ("TAILRACE_CONFIG", ""),
+        // Kubernetes sets such variables in every container if there is a service of this name.
         ("TAILRACE_SERVICE_HOST", ""),
         ("TAILRACE_PORT_8917_TCP_PORT", ""),
         ("TAILRACE_HTTP_SERVICE_PORT", ""),

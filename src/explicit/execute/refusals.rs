@@ -1,4 +1,4 @@
-//! What is answered where an explicit drop is refused or fails, and what the log is told.
+//! What is answered and logged when an explicit drop is refused or fails.
 
 use super::Execution;
 use crate::catalog::commit_tail::Written;
@@ -20,8 +20,8 @@ impl Execution<'_> {
         let table = self.table();
         let read_snapshot = self.guard.read_snapshot.unwrap_or_default();
         match refusal {
-            Refusal::LockNotHad => {
-                queue_timeout("the commit lock was not had in time (drop.lock_timeout)")
+            Refusal::LockNotAcquired => {
+                queue_timeout("the commit lock could not be acquired in time (drop.lock_timeout)")
             }
             Refusal::TableLocked(name) => queue_timeout(&format!(
                 "somebody else has locked the table {name} of the catalog, as DDL does \
@@ -116,7 +116,7 @@ impl Execution<'_> {
         format!("{}.{}", self.identity.namespace, self.identity.table)
     }
 
-    pub(super) fn tell(&self, written: Option<&Written>, head: i64, times: &Times) {
+    pub(super) fn log_drop(&self, written: Option<&Written>, head: i64, times: &Times) {
         let TableIdentity { catalog, namespace, table, .. } = self.identity;
         let counts = written.map(|written| written.counts).unwrap_or_default();
         tracing::info!(
@@ -135,7 +135,7 @@ impl Execution<'_> {
             bytes = counts.bytes,
             lock_wait_ms = times.wait.as_secs_f64() * 1e3,
             lock_hold_ms = times.hold.as_secs_f64() * 1e3,
-            "Partitions were dropped as somebody asked for it"
+            "Partitions were dropped by request"
         );
     }
 }

@@ -146,7 +146,7 @@ fn a_wildcard_is_one_under_every_transform_unless_meant() {
 #[test]
 fn no_text_with_a_nul_can_be_stored() {
     let nul = item(None, &[Some("a\0b")]);
-    let expected = Err("has a NUL, which no stored text can have".to_owned());
+    let expected = Err("has a NUL, which no partition value can have".to_owned());
     assert_eq!(said(vec![field(0, "identity", None)], nul.clone()), expected);
     let literal = PartitionItem { literal: true, ..nul };
     assert_eq!(said(vec![field(0, "identity", None)], literal), expected);
@@ -175,7 +175,7 @@ fn author_and_message_are_as_long_as_may_be_in_bytes() {
 fn files_are_found_by_the_value_that_fewest_share() {
     let fields =
         || vec![field(0, "bucket", Some(4)), field(1, "identity", None), field(2, "hour", None)];
-    for (values, lead) in [
+    for (values, lookup_key) in [
         ([Some("1"), Some("a"), Some("5")], 2),
         ([Some("1"), Some("a"), None], 1),
         ([Some("1"), None, None], 0),
@@ -184,7 +184,7 @@ fn files_are_found_by_the_value_that_fewest_share() {
         ([None, None, None], 0),
     ] {
         let resolved = resolve(&[item(None, &values)], Some(1), &book(fields())).unwrap();
-        assert_eq!(resolved[0].lead, lead, "{values:?}");
+        assert_eq!(resolved[0].lookup_key, lookup_key, "{values:?}");
         assert_eq!(resolved[0].tuple.tuple.keys, [0, 1, 2]);
     }
 }

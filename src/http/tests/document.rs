@@ -1,4 +1,4 @@
-//! The document that describes the interface, against the paths and the types.
+//! Compares the OpenAPI document with the paths and the types.
 
 use std::collections::BTreeSet;
 

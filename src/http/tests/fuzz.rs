@@ -1,6 +1,6 @@
-//! Whatever comes in, the answer is one of ours: hoglake's shape of an error, no panic, nothing of
-//! the insides. The interface has no database here, so nothing that is well-formed goes further
-//! than to be told so.
+//! Random requests to the HTTP interface. No request causes a panic or reveals internals, and each
+//! error has the shape of hoglake's errors. The interface has no database here, so a request that
+//! needs the database is refused or answered with 503.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Why a pass may not act, and how that is said.
+//! Why a pass is refused, and the words for it.
 
 use std::fmt;
 use std::time::Duration;
@@ -80,7 +80,7 @@ impl fmt::Display for Refusal {
             }
             Self::StillAhead { since } => write!(
                 f,
-                "CLOCK_BOOTTIME told another process at {since} that the database's clock had \
+                "another process found by CLOCK_BOOTTIME at {since} that the database's clock had \
                  jumped, and it has not gone back since"
             ),
         }

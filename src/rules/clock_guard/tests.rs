@@ -84,7 +84,7 @@ fn against_the_last_accepted_pass() {
         (HOUR + 301, HOUR, Some(HOUR), "apart"),
         // Without CLOCK_BOOTTIME only the host is a witness.
         (YEAR, YEAR, None, "goes on"),
-        // What goes back drops less; what was noted before is in doubt.
+        // A clock that is set back drops less; what was noted before is in doubt.
         (-600, -600, None, "goes on"),
         (-601, -601, None, "new epoch"),
         (0, 0, Some(600), "goes on"),
@@ -227,7 +227,7 @@ fn reasons_in_words() {
     );
     assert_eq!(
         of(reading(DAY, DAY, None), refused(DAY, true)),
-        "CLOCK_BOOTTIME told another process at 2026-09-18T00:00:00Z that the database's clock had \
+        "another process found by CLOCK_BOOTTIME at 2026-09-18T00:00:00Z that the database's clock had \
          jumped, and it has not gone back since"
     );
 }

@@ -24,7 +24,7 @@ impl Bench {
         }
     }
 
-    /// Rests as it is told, then holds; returns the rest.
+    /// Rests as it has to, then holds; returns the rest.
     fn hold(&mut self, length: Duration, duty: f64) -> Duration {
         let rest = self.pacer.rest(self.origin + self.now, duty);
         self.now += rest;

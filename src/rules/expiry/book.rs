@@ -1,4 +1,4 @@
-//! All that is known of a table's partition specs. Pure.
+//! All known partition specs of a table. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 

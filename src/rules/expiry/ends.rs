@@ -1,19 +1,19 @@
-//! When a value of a spec's lead field falls due, apart from any policy's `keep`; and which values can
-//! end on a day. Pure.
+//! When a value at a spec's lookup key falls due, apart from any policy's `keep`; and which values can end on
+//! a day. Pure.
 //!
-//! A value has expired once all of its interpretations that count have ended `keep` ago, so the latest of
-//! their ends tells when that is by any keep. An interpretation that starts too far ahead does not count
-//! yet: should it come to, a look at the value finds that it has not expired.
+//! A value has expired once all of its interpretations that count ended `keep` ago, so the latest of their
+//! ends decides, for every `keep`. An interpretation that starts too far ahead does not count yet; if it
+//! counts later, a look at the value finds that the value has not expired.
 
 use std::time::Duration;
 
-use super::expiring::{Expiring, range_at, texts_between};
+use super::expiring::{Expiring, range_at, values_between};
 use super::spec_judge::{FAR_AHEAD, SpecJudge, TimeField};
 use super::{Judge, Retention};
 use crate::rules::instant::UtcInstant;
 use crate::rules::transform::{TimeTransform, TimeType, Undatable};
 
-/// What a value of a lead field comes to.
+/// What a value at a lookup key comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ends {
     /// When its own range ends.
@@ -32,44 +32,44 @@ impl Ends {
 }
 
 impl Judge {
-    /// What a value of the lead field of a spec comes to; `None` where the spec has no lead.
-    pub fn ends(&self, spec_id: i64, lead: Option<&str>) -> Option<Result<Ends, Undatable>> {
+    /// What a value at the lookup key of a spec comes to; `None` where the spec has none.
+    pub fn ends(&self, spec_id: i64, value: Option<&str>) -> Option<Result<Ends, Undatable>> {
         let field = self.spec(spec_id)?.time_fields.first()?;
-        Some(field.ends(lead, &self.retention))
+        Some(field.ends(value, &self.retention))
     }
 
-    /// Whether a value of some spec may be doubtful.
+    /// Whether a value of some spec may be ambiguous.
     pub fn may_doubt(&self) -> bool {
         self.specs().any(|(_, spec)| spec.may_doubt())
     }
 
-    /// The key index of the lead field of each spec that has one.
-    pub fn leads(&self) -> impl Iterator<Item = (i64, i32)> {
-        self.specs().filter_map(|(spec_id, spec)| Some((spec_id, spec.lead_key()?)))
+    /// The lookup key of each spec that has one.
+    pub fn lookup_keys(&self) -> impl Iterator<Item = (i64, i32)> {
+        self.specs().filter_map(|(spec_id, spec)| Some((spec_id, spec.lookup_key_index()?)))
     }
 
-    /// Whether the values of a spec's lead field are instants, of which there may be as many as rows.
+    /// Whether the values at a spec's lookup key are instants, of which there may be as many as rows.
     pub fn has_instants(&self, spec_id: i64) -> bool {
         let field = self.spec(spec_id).and_then(|spec| spec.time_fields.first());
         field.is_some_and(|field| field.own.iter().any(|transform| is_instant(*transform)))
     }
 
-    /// The values of a spec's lead field whose own ranges can end in days from `first` to `last`: each one, or
-    /// between which two they are written; `None` if that cannot be told.
+    /// The values at a spec's lookup key whose own ranges can end in days from `first` to `last`: each one, or
+    /// between which two they are written; `None` if that is unknown.
     pub fn ending_on(&self, spec_id: i64, first: i128, last: i128) -> Option<Expiring> {
         let spec = self.spec(spec_id)?;
-        let (key_index, field) = (spec.lead_key()?, spec.time_fields.first()?);
+        let (key_index, field) = (spec.lookup_key_index()?, spec.time_fields.first()?);
         let (since, through) = (UtcInstant::from_days(first), UtcInstant::from_days(last + 1));
         let mut ending = Expiring::default();
         for transform in &field.own {
             if is_instant(*transform) {
-                let between = texts_between(*transform, since, through)?;
+                let between = values_between(*transform, since, through)?;
                 ending.between.entry(key_index).or_default().insert(between);
                 continue;
             }
             let mut range = range_at(*transform, since)?;
             while range.end <= through {
-                ending.texts.entry(key_index).or_default().insert(range.text);
+                ending.values.entry(key_index).or_default().insert(range.text);
                 range = range_at(*transform, range.end)?;
             }
         }
@@ -79,17 +79,17 @@ impl Judge {
 
 impl SpecJudge {
     /// The key index of the first time field on the policy's column.
-    pub fn lead_key(&self) -> Option<i32> {
-        self.keys().get(self.lead_position()?).copied()
+    pub fn lookup_key_index(&self) -> Option<i32> {
+        self.keys().get(self.lookup_key()?).copied()
     }
 }
 
 impl TimeField {
     fn ends(&self, text: Option<&str>, retention: &Retention) -> Result<Ends, Undatable> {
-        let readings = self.read(text)?;
+        let interpretations = self.read(text)?;
         let counts_from = retention.now.plus(FAR_AHEAD);
-        let others = readings.others.iter().filter(|range| range.start <= counts_from);
-        let own = readings.own;
+        let others = interpretations.others.iter().filter(|range| range.start <= counts_from);
+        let own = interpretations.own;
         Ok(Ends {
             own: own.end,
             last: others.map(|range| range.end).fold(own.end, UtcInstant::max),

@@ -6,7 +6,7 @@
 //! - **by statistics**: the file has an upper bound of the policy's column and no nulls, and the
 //!   bound is at or before the cutoff;
 //! - **by order**: all of its rows were appended after every writer that knew only the earlier
-//!   definition should have stopped. That is told by row ids and not by the file's beginning: a
+//!   definition should have stopped. Row ids show that, and not the file's beginning: a
 //!   compaction's output begins late and holds old rows, but keeps the least row id of its inputs.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -158,7 +158,7 @@ pub struct FileEvidence {
     pub is_bound_of_all: bool,
 }
 
-/// By what tuples are weighed.
+/// By what tuples are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EvidenceRule {
     /// How long a partition stays after its last instant.
@@ -173,7 +173,7 @@ pub struct EvidenceRule {
 
 /// What the evidence says of a tuple that has expired by its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Weighed {
+pub enum EvidenceVerdict {
     /// It is dropped. `newest` is set where statistics say otherwise and that only warns.
     Expired {
         /// The latest instant of its rows by their statistics, after the cutoff.
@@ -228,15 +228,15 @@ impl EvidenceRule {
         doubt.since.iter().filter(|(_, mark)| is_later(mark)).map(|(spec_id, _)| *spec_id).collect()
     }
 
-    /// Weighs a tuple that has expired by its values, with all of its live files; `revoked` are the
+    /// Checks a tuple that has expired by its values, with all of its live files; `revoked` are the
     /// specs whose marks count no more.
-    pub fn weigh(
+    pub fn check(
         &self,
         range_end: UtcInstant,
         doubt: &Doubt,
         files: &[FileEvidence],
         revoked: &BTreeSet<i64>,
-    ) -> Weighed {
+    ) -> EvidenceVerdict {
         let newest = files.iter().filter_map(|file| self.newest(file, range_end)).max();
         let later = newest.filter(|newest| *newest > self.cutoff);
         let leaves_at = later.map(|newest| newest.plus(self.keep));
@@ -258,7 +258,7 @@ impl EvidenceRule {
                 };
                 let latest = files.iter().filter_map(strict).max();
                 let leaves_at = latest.filter(|_| files.iter().all(is_dated));
-                return Weighed::Kept {
+                return EvidenceVerdict::Kept {
                     reason: KeptReason::AmbiguousSpec,
                     leaves_at: leaves_at.map(|latest| latest.plus(self.keep)),
                     newest: later,
@@ -266,10 +266,12 @@ impl EvidenceRule {
             }
         }
         match later {
-            Some(_) if self.blocks_newer => {
-                Weighed::Kept { reason: KeptReason::NewerRowsThanPartition, leaves_at, newest }
-            }
-            newest => Weighed::Expired { newest },
+            Some(_) if self.blocks_newer => EvidenceVerdict::Kept {
+                reason: KeptReason::NewerRowsThanPartition,
+                leaves_at,
+                newest,
+            },
+            newest => EvidenceVerdict::Expired { newest },
         }
     }
 }

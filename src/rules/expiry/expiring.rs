@@ -1,4 +1,5 @@
-//! Which texts may belong to an expired tuple, and how the texts are written whose ranges end at a time. Pure.
+//! Which partition values may belong to an expired tuple, and how the values are written whose ranges end at
+//! a given time. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +8,12 @@ use super::{Judge, Retention};
 use crate::rules::instant::UtcInstant;
 use crate::rules::transform::{TimeTransform, TimeType};
 
-/// Texts at the keys of time fields.
+/// Partition values at the keys of time fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expiring {
-    /// By key index: texts that may belong to an expired tuple.
-    pub texts: BTreeMap<i32, BTreeSet<String>>,
-    /// By key index: texts between these two, both excluded, in text order, may.
+    /// By key index: partition values that may belong to an expired tuple.
+    pub values: BTreeMap<i32, BTreeSet<String>>,
+    /// By key index: partition values between these two, both excluded, in text order, may.
     pub between: BTreeMap<i32, BTreeSet<(String, String)>>,
 }
 
@@ -32,16 +33,16 @@ impl Judge {
     }
 
     /// The keys of which every expired tuple has one: that of the first time field of each spec.
-    pub fn lead_keys(&self) -> BTreeSet<i32> {
-        let lead = |spec: &super::SpecJudge| spec.keys.get(spec.lead_position()?).copied();
-        self.specs.values().filter_map(lead).collect()
+    pub fn lookup_key_indexes(&self) -> BTreeSet<i32> {
+        let key_index = |spec: &super::SpecJudge| spec.keys.get(spec.lookup_key()?).copied();
+        self.specs.values().filter_map(key_index).collect()
     }
 }
 
 impl TimeField {
     fn expired_end(&self, text: &str, retention: &Retention) -> Option<UtcInstant> {
-        let readings = self.read(Some(text)).ok()?;
-        readings.expired_at(retention.keep, retention.now).then_some(readings.own.end)
+        let interpretations = self.read(Some(text)).ok()?;
+        interpretations.expired_at(retention.keep, retention.now).then_some(interpretations.own.end)
     }
 }
 
@@ -57,8 +58,8 @@ pub(super) fn range_at(transform: TimeTransform, at: UtcInstant) -> Option<TextR
     Some(TextRange { text, end })
 }
 
-/// The texts between which the instants in `(since, through]` are written.
-pub(super) fn texts_between(
+/// The partition values between which the instants in `(since, through]` are written.
+pub(super) fn values_between(
     transform: TimeTransform,
     since: UtcInstant,
     through: UtcInstant,

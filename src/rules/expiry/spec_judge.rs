@@ -10,7 +10,7 @@ use super::{KeptReason, Retention, Verdict, has_expired};
 use crate::rules::instant::UtcInstant;
 use crate::rules::transform::{TimeRange, TimeTransform, Undatable};
 
-/// Another reading of a value is put aside only if its range starts later than this after `now`:
+/// Another interpretation of a value is put aside only if its range starts later than this after `now`:
 /// nobody writes rows of a time so far ahead, and a stale writer may well date rows some months
 /// ahead.
 pub(super) const FAR_AHEAD: Duration = Duration::from_secs(366 * 86_400);
@@ -21,10 +21,10 @@ pub(super) const FAR_AHEAD: Duration = Duration::from_secs(366 * 86_400);
 /// arity gets the live spec's id for values of the old field (contract, "Partitions"). So each time
 /// field carries
 /// - the other time transforms that the table ever had on the same column at the same key index and
-///   arity: a value must be expired under all of them, readings that start more than 366 days after
+///   arity: a value must be expired under all of them, interpretations that start more than 366 days after
 ///   `now` aside;
 /// - every other definition that an earlier spec had there: a value that one of these can have
-///   stored is doubtful, and its files are dropped only by proof (see [`super::evidence`]).
+///   stored is ambiguous, and its files are dropped only by proof (see [`super::evidence`]).
 #[derive(Debug, Clone)]
 pub struct SpecJudge {
     pub(super) keys: Vec<i32>,
@@ -102,7 +102,7 @@ impl SpecJudge {
     }
 
     /// The position in the tuple of the first time field on the policy's column.
-    pub fn lead_position(&self) -> Option<usize> {
+    pub fn lookup_key(&self) -> Option<usize> {
         self.time_fields.first().map(|field| field.position)
     }
 
@@ -110,21 +110,22 @@ impl SpecJudge {
         let mut all = Vec::with_capacity(self.time_fields.len());
         for field in &self.time_fields {
             match field.read(values[field.position].as_deref()) {
-                Ok(readings) => all.push(readings),
+                Ok(interpretations) => all.push(interpretations),
                 Err(undatable) => {
                     return Verdict::Kept { reason: undatable.into(), leaves_at: None };
                 }
             }
         }
         let Retention { keep, now, .. } = *retention;
-        let own_end = all.iter().map(|readings| readings.own.end).max();
-        let expired = all.iter().all(|readings| readings.expired_at(keep, now));
+        let own_end = all.iter().map(|interpretations| interpretations.own.end).max();
+        let expired = all.iter().all(|interpretations| interpretations.expired_at(keep, now));
         if let (true, Some(range_end)) = (expired, own_end) {
             return Verdict::Expired { range_end, doubt: self.doubt(values) };
         }
-        let reason = if all.iter().any(|readings| readings.own.start > now) {
+        let reason = if all.iter().any(|interpretations| interpretations.own.start > now) {
             KeptReason::Future
-        } else if all.iter().all(|readings| has_expired(readings.own.end, keep, now)) {
+        } else if all.iter().all(|interpretations| has_expired(interpretations.own.end, keep, now))
+        {
             KeptReason::AmbiguousSpec
         } else {
             KeptReason::NotExpired
@@ -132,12 +133,12 @@ impl SpecJudge {
         Verdict::Kept { reason, leaves_at: Some(leaves_at(&all, keep, now)) }
     }
 
-    /// Whether a value of it may be doubtful.
+    /// Whether a value of it may be ambiguous.
     pub(super) fn may_doubt(&self) -> bool {
         let has_earlier = |field: &TimeField| !field.earlier.is_empty();
-        let is_doubtful =
+        let is_ambiguous =
             !self.unknown_before.is_none() || self.time_fields.iter().any(has_earlier);
-        is_doubtful && !self.is_trusted && !self.time_fields.is_empty()
+        is_ambiguous && !self.is_trusted && !self.time_fields.is_empty()
     }
 
     /// What else the values of the time fields may be.
@@ -159,18 +160,18 @@ impl SpecJudge {
     }
 
     /// Everything that the values of the time fields may mean, as a person reads it.
-    pub(super) fn readings(&self, values: &[Option<String>]) -> Vec<String> {
-        let mut readings = Vec::new();
+    pub(super) fn interpretations(&self, values: &[Option<String>]) -> Vec<String> {
+        let mut interpretations = Vec::new();
         for field in &self.time_fields {
             let value = values.get(field.position).and_then(Option::as_deref);
             for transform in field.own.iter().chain(&field.others) {
                 if transform.decode(value).is_ok() {
-                    readings.push(format!("{transform} {}", transform.display(value)));
+                    interpretations.push(format!("{transform} {}", transform.display(value)));
                 }
             }
         }
-        readings.extend(self.doubt(values).may_be);
-        readings
+        interpretations.extend(self.doubt(values).may_be);
+        interpretations
     }
 }
 
@@ -213,13 +214,13 @@ fn earlier(book: &SpecBook, spec_id: i64, arity: usize, field: &SpecField) -> Ve
 
 /// All that a text may mean: what its own spec says, and what else it could be.
 #[derive(Debug)]
-pub(super) struct Readings {
+pub(super) struct Interpretations {
     pub(super) own: TimeRange,
     pub(super) others: Vec<TimeRange>,
 }
 
 impl TimeField {
-    pub(super) fn read(&self, text: Option<&str>) -> Result<Readings, Undatable> {
+    pub(super) fn read(&self, text: Option<&str>) -> Result<Interpretations, Undatable> {
         let mut own = None;
         let mut others = Vec::new();
         let mut undatable = Undatable::Malformed;
@@ -232,11 +233,11 @@ impl TimeField {
             }
         }
         others.extend(self.others.iter().filter_map(|transform| transform.decode(text).ok()));
-        own.map(|own| Readings { own, others }).ok_or(undatable)
+        own.map(|own| Interpretations { own, others }).ok_or(undatable)
     }
 }
 
-impl Readings {
+impl Interpretations {
     pub(super) fn expired_at(&self, keep: Duration, now: UtcInstant) -> bool {
         let ended = |range: &TimeRange| has_expired(range.end, keep, now);
         ended(&self.own)
@@ -244,18 +245,21 @@ impl Readings {
     }
 }
 
-/// The first moment from `now` on at which all readings say expired: each end of a range plus
+/// The first moment from `now` on at which all interpretations say expired: each end of a range plus
 /// `keep` is a candidate, for nothing else can turn a "no" into a "yes".
-fn leaves_at(all: &[Readings], keep: Duration, now: UtcInstant) -> UtcInstant {
-    let ranges =
-        || all.iter().flat_map(|readings| std::iter::once(&readings.own).chain(&readings.others));
+fn leaves_at(all: &[Interpretations], keep: Duration, now: UtcInstant) -> UtcInstant {
+    let ranges = || {
+        all.iter().flat_map(|interpretations| {
+            std::iter::once(&interpretations.own).chain(&interpretations.others)
+        })
+    };
     let mut candidates: Vec<_> =
         ranges().map(|range| range.end.plus(keep)).filter(|at| *at > now).collect();
     candidates.sort_unstable();
     let last = candidates.last().copied().unwrap_or(now);
     candidates
         .into_iter()
-        .find(|at| all.iter().all(|readings| readings.expired_at(keep, *at)))
+        .find(|at| all.iter().all(|interpretations| interpretations.expired_at(keep, *at)))
         .unwrap_or(last)
 }
 

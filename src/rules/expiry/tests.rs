@@ -196,9 +196,9 @@ fn a_text_with_another_reading_by_an_older_spec_waits_for_both() {
         Verdict::Kept { reason: KeptReason::AmbiguousSpec, leaves_at: Some(both) }
     );
     assert_eq!(judged(2, "680", "2026-10-02T00:00:00Z"), expired_at(at("1971-11-13T00:00:00Z")));
-    // A real day is no month of this century: that reading starts after now, and is put aside.
+    // A real day is no month of this century: that interpretation starts after now, and is put aside.
     assert_eq!(reason(judged(2, "20713", "2026-09-19T00:00:00Z")), None);
-    // The other way round: a stale writer's day under the month spec waits for its own reading.
+    // The other way round: a stale writer's day under the month spec waits for its own interpretation.
     let back = book(&[(1, &[(COLUMN, "day")]), (2, &[(COLUMN, "month")])], &[]);
     assert_eq!(
         reason(judge_at(&back, DAY, at("2026-11-30T00:00:00Z"), 2, &[Some("20713")])),
@@ -206,8 +206,8 @@ fn a_text_with_another_reading_by_an_older_spec_waits_for_both() {
     );
 }
 
-/// A server that gives a vanished spec's id to another spec: nobody can tell which of the two a
-/// file was written under, so it is kept; and both readings count for other specs of the place.
+/// A server that gives a vanished spec's id to another spec: it is unknown which of the two a
+/// file was written under, so it is kept; and both interpretations count for other specs of the place.
 #[test]
 fn a_spec_id_with_two_meanings_is_as_good_as_unknown() {
     let definition = |transform| vec![field(0, COLUMN, transform)];

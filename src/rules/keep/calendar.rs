@@ -1,4 +1,4 @@
-//! How long months and years are: which length in days keeps no less than what was asked for.
+//! The length of months and years: the number of days that keeps no less than what was asked for.
 
 use super::LONGEST;
 use super::parts::{self, Part, Unit, counted, in_short};

@@ -165,7 +165,7 @@ pub fn seconds(parts: &[Part]) -> Result<u64, String> {
 }
 
 /// A length in words, in weeks too or in days at the most.
-pub fn in_words(seconds: u64, with_weeks: bool) -> String {
+pub fn describe(seconds: u64, with_weeks: bool) -> String {
     let units = [Unit::Week, Unit::Day, Unit::Hour, Unit::Minute, Unit::Second];
     let mut left = seconds;
     let mut words = Vec::new();

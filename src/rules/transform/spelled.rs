@@ -1,4 +1,4 @@
-//! The texts that one instant may be stored as. Pure.
+//! The texts as which one instant may be stored. Pure.
 
 use super::{TimeTransform, TimeType, date_text, iso_timestamp, iso_timestamp_with_offset};
 use crate::rules::instant::UtcInstant;
@@ -12,7 +12,7 @@ const FURTHEST: i128 = 23 * 60 + 59;
 impl TimeType {
     /// The instant that a person names by a text, for an identity field on a column of this type: as it
     /// is stored, or by RFC 3339 with any offset, `t` and `z` in either case. Without an offset it is in
-    /// UTC where the stored texts have none either; where they have one, it names no instant, for whoever
+    /// UTC where the partition values have none either; where they have one, it names no instant, for whoever
     /// leaves it out may mean local time.
     pub fn read(self, typed: &str) -> Option<UtcInstant> {
         let text = typed.to_ascii_uppercase();

@@ -1,4 +1,4 @@
-//! What happens once the scheduler is told to stop.
+//! The scheduler is told to stop.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Passes between two ticks, which the pass before asked for.
+//! Passes between two ticks, for which the pass before asked.
 
 use super::*;
 

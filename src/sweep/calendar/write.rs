@@ -211,7 +211,7 @@ pub async fn remove(
     Ok(())
 }
 
-/// Removes the rows that are due: a reading of all of the table's files takes over from them.
+/// Removes the rows that are due: a scan of all of the table's files takes over from them.
 pub async fn remove_due(
     connection: &mut Session,
     table: &TableIdentity,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Begun, TableTurn};
+use super::{Begun, QueuedTable};
 use crate::catalog::marks::{note_marks, revoke_marks_before};
 use crate::catalog::restore::settle::{
     PausedPolicy, Settled, Untrusted, lower_trusted_head, settle,
@@ -13,9 +13,9 @@ use crate::catalog::tables::{Catalog, LiveTable, live_tables_among};
 use crate::catalog::triage::catalogs::{note_compared, note_copied, schema_version};
 use crate::catalog::triage::shapes::shapes;
 use crate::events;
-use crate::rules::fair_queue::{Slices, Steps, most_overdue_first};
+use crate::rules::fair_queue::{FairQueue, Steps, most_overdue_first};
 use crate::sweep::clocks::{Refused, judge_clock};
-use crate::sweep::context::Context;
+use crate::sweep::context::{Context, Progress};
 use crate::sweep::intake::{CatalogIntake, Governed};
 use crate::sweep::lease::LeasedSession;
 use crate::sweep::settings::Kind;
@@ -52,7 +52,7 @@ pub(super) async fn begin(
         if let Some(restored) = &restored {
             let window = context.settings.stale_writer_window;
             let settled = settle(connection, catalog_id, restored, context.now, window).await?;
-            tell_restored(catalog, restored, &settled);
+            log_restored(catalog, restored, &settled);
             undone = settled.undone_tables;
         }
         if is_regular {
@@ -60,7 +60,7 @@ pub(super) async fn begin(
         }
         let noted = note_head(connection, catalog_id, context.now).await?;
         if let Some(noted) = noted.filter(|noted| !noted.is_restored) {
-            note_compared(connection, catalog_id, noted.marks.through_snapshot).await?;
+            note_compared(connection, catalog_id, noted.watermark.through_snapshot).await?;
         }
     }
     if is_regular && !matches!(clock.refused, Some(Refused::Skew { .. })) {
@@ -90,7 +90,7 @@ pub(super) async fn begin(
     let mut shapes = shapes(connection, &keys).await?;
     // One that is new since comes after the others.
     let beyond = intake.governed.values().map(|table| table.place + 1).max().unwrap_or_default();
-    let turn = |(number, table): (usize, LiveTable)| TableTurn {
+    let queued = |(number, table): (usize, LiveTable)| QueuedTable {
         governed: intake.governed.get(&table.identity.table_id).copied().unwrap_or(Governed {
             place: beyond + number,
             steps: None,
@@ -102,19 +102,20 @@ pub(super) async fn begin(
         done: None,
         so_far: None,
     };
-    let mut turns: Vec<TableTurn> = live.into_iter().enumerate().map(turn).collect();
-    let steps_of = |turn: &TableTurn| match undone.contains(&turn.table.identity.table_uuid) {
+    let mut tables: Vec<QueuedTable> = live.into_iter().enumerate().map(queued).collect();
+    (context.progress)(Progress::Tables(tables.len()));
+    let steps_of = |queued: &QueuedTable| match undone.contains(&queued.table.identity.table_uuid) {
         // Their values were just put in as due.
         true => Steps { due: Some(i128::MAX), late: true, rest: true },
-        false => turn.governed.steps.unwrap_or(Steps::REST),
+        false => queued.governed.steps.unwrap_or(Steps::REST),
     };
-    turns.iter_mut().for_each(|turn| turn.steps = steps_of(turn));
-    most_overdue_first(&mut turns, |turn| turn.steps);
-    let tables = Slices::new(turns.into_iter().map(|turn| (turn.steps.first(), turn)));
+    tables.iter_mut().for_each(|queued| queued.steps = steps_of(queued));
+    most_overdue_first(&mut tables, |queued| queued.steps);
+    let tables = FairQueue::new(tables.into_iter().map(|queued| (queued.steps.first(), queued)));
     Ok(Begun { clock, schema_version, tables })
 }
 
-fn tell_restored(catalog: &Catalog, restored: &Restored, settled: &Settled) {
+fn log_restored(catalog: &Catalog, restored: &Restored, settled: &Settled) {
     let Settled { undone, paused, untrusted, .. } = settled;
     let catalog = &catalog.name;
     tracing::error!(
@@ -132,8 +133,8 @@ fn tell_restored(catalog: &Catalog, restored: &Restored, settled: &Settled) {
             catalog,
             table,
             spec_id,
-            "The restore took a spec of the table back, and a writer may go on with it: the values of \
-             this spec are trusted no more"
+            "The restore removed a partition spec that a writer may still use: the values of this \
+             spec are no longer trusted"
         );
     }
     for PausedPolicy { namespace, table, field, keep } in paused {
@@ -153,7 +154,8 @@ fn tell_restored(catalog: &Catalog, restored: &Restored, settled: &Settled) {
             event = events::DROPS_UNDONE,
             catalog,
             drops = undone,
-            "The catalog does not know drops of ours: it was restored, and their data may be back"
+            "The catalog was restored to a time before some drops of tailrace: they are undone, and \
+             their data may be live again"
         );
     }
 }

@@ -1,11 +1,11 @@
-//! One commit: when it may start, and what becomes of it.
+//! One commit: when it may start, and how it ended.
 
 use std::time::Duration;
 
 use super::{AUTHOR, Work};
 use crate::catalog::busy::CATALOGS;
 use crate::catalog::drop_history::history;
-use crate::catalog::errors::{Failure, in_words, said, with_row};
+use crate::catalog::errors::{Failure, describe, said, with_row};
 use crate::catalog::removal_queue::undrained;
 use crate::drop::tuples::per_tuple;
 use crate::drop::{
@@ -14,19 +14,19 @@ use crate::drop::{
 use crate::policy::Policy;
 use crate::rules::backoff::Backoff;
 use crate::sweep::expired::ExpiredTuple;
+use crate::sweep::expired_batch::{Ended, ExpiredBatch, Stays};
 use crate::sweep::lease::LeasedSession;
 use crate::sweep::report::{Outcome, milliseconds};
-use crate::sweep::round::{Ended, Round, Stays};
 
-/// The longest pause after the commit lock was not had. The first one is about as long as
+/// The longest pause after the commit lock could not be acquired. The first one is about as long as
 /// the wait for it was, for whoever held the lock had it for longer than that.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
 
 /// What a commit came to, for the one who asked for it.
-pub enum Step {
+pub enum AttemptResult {
     /// It was committed, or there was nothing.
     Done,
-    /// It failed, with its error noted; another batch may fare better.
+    /// It failed, with its error noted; another batch may succeed.
     Failed,
     /// The server refuses it for its content: what it said, and the same with what it said of the row.
     Unfit { key: String, words: String },
@@ -48,31 +48,32 @@ pub fn named(tuples: &[&ExpiredTuple]) -> String {
 }
 
 impl Work<'_> {
-    /// One commit of these tuples of the round, with these of their files; `is_piece` where another one
+    /// One commit of these tuples of the batch, with these of their files; `is_piece` where another one
     /// will end the rest of the tuple. It is tried again at once where the connection was lost or the
-    /// server asks for it, once; and after pauses where the commit lock was not had, or a table was locked
+    /// server asks for it, once; and after pauses where the commit lock could not be acquired, or a table was locked
     /// under it, as often as the context says.
     pub(super) async fn commit(
         &mut self,
         session: &mut LeasedSession<'_>,
-        round: &Round,
+        expired_batch: &ExpiredBatch,
         tuples: &[usize],
         files: &[(i64, i32)],
         is_piece: bool,
-    ) -> Step {
-        let expired: Vec<_> = tuples.iter().filter_map(|at| round.tuples.get(*at)).collect();
+    ) -> AttemptResult {
+        let expired: Vec<_> =
+            tuples.iter().filter_map(|at| expired_batch.tuples.get(*at)).collect();
         let wanted: Vec<_> = expired.iter().map(|expired| expired.tuple.clone()).collect();
-        let lead: Vec<_> = expired.iter().map(|expired| expired.lead).collect();
-        let doubtful: Vec<_> = expired.iter().map(|expired| !expired.doubt.is_none()).collect();
+        let lookup_keys: Vec<_> = expired.iter().map(|expired| expired.lookup_key).collect();
+        let ambiguous: Vec<_> = expired.iter().map(|expired| !expired.doubt.is_none()).collect();
         let message = self.message(&expired);
         let request = DropRequest {
             table: self.table,
             tuples: &wanted,
-            lead: &lead,
+            lookup_keys: &lookup_keys,
             policy: Some(PolicyGuard::of(self.policy)),
             found: files,
-            found_below: round.found_below,
-            late: round.late.map(|rule| Late { rule, doubtful: &doubtful }),
+            found_below: expired_batch.found_below,
+            late: expired_batch.late.map(|rule| Late { rule, ambiguous: &ambiguous }),
             is_piece,
             fence: self.policy.fence,
             author: AUTHOR,
@@ -80,7 +81,7 @@ impl Work<'_> {
         };
         let (outcome, times) = match self.try_until_told(session, &request).await {
             Ok(told) => told,
-            Err(step) => return step,
+            Err(result) => return result,
         };
         let busy = match outcome {
             DropOutcome::Dropped(receipt) => {
@@ -90,7 +91,7 @@ impl Work<'_> {
             DropOutcome::NothingMatches { busy } => busy,
             DropOutcome::Refused(refusal) => return self.refused(refusal),
         };
-        self.tell_busy(&busy, &expired);
+        self.log_busy(&busy, &expired);
         for (number, at) in tuples.iter().enumerate() {
             if busy.contains(&number) {
                 self.why.insert(*at, Stays::Busy);
@@ -98,7 +99,7 @@ impl Work<'_> {
                 self.kept.remove(at);
             }
         }
-        Step::Done
+        AttemptResult::Done
     }
 
     /// Tries a commit until it is known what became of it, with wait and hold in milliseconds; or says how
@@ -107,8 +108,8 @@ impl Work<'_> {
         &mut self,
         session: &mut LeasedSession<'_>,
         request: &DropRequest<'_>,
-    ) -> Result<(DropOutcome, (f64, f64)), Step> {
-        let mut not_had = 0;
+    ) -> Result<(DropOutcome, (f64, f64)), AttemptResult> {
+        let mut failed_tries = 0;
         let mut is_second_try = false;
         loop {
             let (result, times) = match self.may_start(session).await {
@@ -125,12 +126,12 @@ impl Work<'_> {
             };
             let error = match result {
                 Ok(DropOutcome::Refused(
-                    refusal @ (Refusal::LockNotHad
+                    refusal @ (Refusal::LockNotAcquired
                     | Refusal::TableLocked(_)
                     | Refusal::CatalogLocked),
                 )) => {
-                    not_had += 1;
-                    self.back_off(not_had, times.0, &refusal).await?;
+                    failed_tries += 1;
+                    self.back_off(failed_tries, times.0, &refusal).await?;
                     continue;
                 }
                 Ok(outcome) => return Ok((outcome, times)),
@@ -139,7 +140,7 @@ impl Work<'_> {
             match self.recover(session, request, &error).await? {
                 Some(outcome) => return Ok((outcome, times)),
                 None if matches!(error, DropError::HoldExceeded) => {
-                    return Err(Step::Cancelled { hold: times.1 });
+                    return Err(AttemptResult::Cancelled { hold: times.1 });
                 }
                 None if is_second_try => return Err(self.fail(error.to_string())),
                 None => is_second_try = true,
@@ -148,7 +149,10 @@ impl Work<'_> {
     }
 
     /// Waits until a commit may start. `Some` where none can any more.
-    async fn may_start(&mut self, session: &mut LeasedSession<'_>) -> sqlx::Result<Option<Step>> {
+    async fn may_start(
+        &mut self,
+        session: &mut LeasedSession<'_>,
+    ) -> sqlx::Result<Option<AttemptResult>> {
         let context = self.context;
         let catalog_id = self.table.catalog_id;
         let rest = context.pacing.rest(catalog_id, context.settings.lock_duty);
@@ -170,7 +174,7 @@ impl Work<'_> {
             }
         };
         Ok((queue > ceiling).then(|| {
-            self.tell_held_back(queue, ceiling);
+            self.log_held_back(queue, ceiling);
             let error = format!(
                 "at least {queue} files wait for the server to delete their objects, more than \
                  sweep.removal_queue_ceiling"
@@ -182,12 +186,17 @@ impl Work<'_> {
     /// Whether a commit may still start after a pause.
     fn has_time_for(&self, pause: Duration) -> bool {
         let budget = &self.context.budget;
-        let ends = if self.has_begun { budget.turn_ends } else { budget.pass_ends };
+        let ends = if self.has_begun { budget.slice_ends } else { budget.pass_ends };
         self.context.pacing.now().checked_add(pause).is_some_and(|then| then < ends)
     }
 
-    /// Lets others have the lock that was not had, or gives up.
-    async fn back_off(&mut self, not_had: u32, wait: f64, refusal: &Refusal) -> Result<(), Step> {
+    /// Lets others have the lock that could not be acquired, or gives up.
+    async fn back_off(
+        &mut self,
+        failed_tries: u32,
+        wait: f64,
+        refusal: &Refusal,
+    ) -> Result<(), AttemptResult> {
         let context = self.context;
         let locked_table = match refusal {
             Refusal::TableLocked(name) => Some(name.as_str()),
@@ -196,26 +205,26 @@ impl Work<'_> {
         };
         let backoff =
             Backoff { shortest: context.settings.limits.lock_timeout, longest: LONGEST_BACK_OFF };
-        let pause = backoff.pause(not_had - 1, context.pacing.random());
-        if not_had >= context.lock_tries || !self.has_time_for(pause) {
-            self.tell_lock_not_had(not_had, wait, locked_table);
-            let tries = if not_had == 1 { "try" } else { "tries" };
+        let pause = backoff.pause(failed_tries - 1, context.pacing.random());
+        if failed_tries >= context.lock_tries || !self.has_time_for(pause) {
+            self.log_lock_not_acquired(failed_tries, wait, locked_table);
+            let tries = if failed_tries == 1 { "try" } else { "tries" };
             let error = match locked_table {
                 None => format!(
-                    "the commit lock was not had within {wait} ms (sweep.lock_timeout), after {not_had} {tries}"
+                    "the commit lock could not be acquired within {wait} ms (sweep.lock_timeout), after {failed_tries} {tries}"
                 ),
                 Some(_) if *refusal == Refusal::CatalogLocked => format!(
                     "somebody else has locked the catalog's row of {CATALOGS} for longer than \
-                     drop.row_lock_timeout; after {not_had} {tries}"
+                     drop.row_lock_timeout; after {failed_tries} {tries}"
                 ),
                 Some(name) => format!(
                     "somebody else has locked the table {name} of the catalog, as DDL does, for longer than \
-                     drop.row_lock_timeout; after {not_had} {tries}"
+                     drop.row_lock_timeout; after {failed_tries} {tries}"
                 ),
             };
             return Err(self.end(Ended::GaveUp, Outcome::LockTimeout, Some(error)));
         }
-        self.tell_lock_backoff(not_had, wait, pause, locked_table);
+        self.log_lock_backoff(failed_tries, wait, pause, locked_table);
         context.pacing.sleep(pause, context.stop).await;
         Ok(())
     }
@@ -227,25 +236,25 @@ impl Work<'_> {
         session: &mut LeasedSession<'_>,
         request: &DropRequest<'_>,
         error: &DropError,
-    ) -> Result<Option<DropOutcome>, Step> {
+    ) -> Result<Option<DropOutcome>, AttemptResult> {
         let is_lost = match error {
             // A server that ends the transaction ends the session with it.
             DropError::HoldExceeded | DropError::AnswerLost { .. } => true,
             DropError::Kept(_) => {
                 let words = error.to_string();
-                return Err(Step::Unfit { key: words.clone(), words });
+                return Err(AttemptResult::Unfit { key: words.clone(), words });
             }
             DropError::Database(error) => match Failure::of(error) {
                 Failure::ConnectionLost => true,
                 Failure::TryAgain => false,
                 Failure::Content => {
-                    return Err(Step::Unfit { key: said(error), words: with_row(error) });
+                    return Err(AttemptResult::Unfit { key: said(error), words: with_row(error) });
                 }
                 _ => return Err(self.fail(said(error))),
             },
         };
         if is_lost && let Err(away) = session.reestablish().await {
-            let error = format!("{error}; then: {}", in_words(&away));
+            let error = format!("{error}; then: {}", describe(&away));
             return Err(self.end(Ended::GaveUp, Outcome::Failed, Some(error)));
         }
         let DropError::AnswerLost { drop_id, busy, .. } = error else { return Ok(None) };

@@ -1,17 +1,17 @@
-//! What the log, the report and the one who watches are told of commits.
+//! What the log, the report and the observer receive about commits.
 
 use std::time::Duration;
 
-use super::attempt::Step;
+use super::attempt::AttemptResult;
 use super::{TRIES_IF_CANCELLED, Work};
 use crate::catalog::tables::TableIdentity;
 use crate::drop::{Receipt, Refusal};
 use crate::events;
 use crate::sweep::context::Progress;
 use crate::sweep::expired::ExpiredTuple;
+use crate::sweep::expired_batch::Ended;
 use crate::sweep::plan::NOT_PARQUET;
 use crate::sweep::report::{Outcome, PartitionReport, RESTORED, SnapshotReport, milliseconds};
-use crate::sweep::round::Ended;
 
 impl Work<'_> {
     /// A snapshot was made, after so many milliseconds of wait and hold.
@@ -60,7 +60,7 @@ impl Work<'_> {
         (self.context.progress)(Progress::Dropped { table: self.table, files: counts.files });
     }
 
-    pub(super) fn tell_busy(&mut self, busy: &[usize], tuples: &[&ExpiredTuple]) {
+    pub(super) fn log_busy(&mut self, busy: &[usize], tuples: &[&ExpiredTuple]) {
         let TableIdentity { catalog, namespace, table, .. } = self.table;
         self.busy += busy.len();
         for expired in busy.iter().filter_map(|at| tuples.get(*at)) {
@@ -71,12 +71,12 @@ impl Work<'_> {
                 table,
                 partition = expired.display,
                 files = expired.counts.files,
-                "Somebody else has locked rows of a partition; it waits for the next pass"
+                "Another session has locked rows of a partition; the next pass tries the partition again"
             );
         }
     }
 
-    pub(super) fn tell_oversize(&mut self, expired: &ExpiredTuple) {
+    pub(super) fn log_oversize(&mut self, expired: &ExpiredTuple) {
         let TableIdentity { catalog, namespace, table, .. } = self.table;
         self.oversize += 1;
         self.errors.push(format!(
@@ -90,12 +90,12 @@ impl Work<'_> {
             table,
             partition = expired.display,
             files = expired.counts.files,
-            "A partition is too large for one commit and stays"
+            "A partition is too large for one commit and is kept"
         );
     }
 
     /// A refusal that is not about the lock.
-    pub(super) fn refused(&mut self, refusal: Refusal) -> Step {
+    pub(super) fn refused(&mut self, refusal: Refusal) -> AttemptResult {
         let TableIdentity { catalog, namespace, table, .. } = self.table;
         let (outcome, error) = match refusal {
             Refusal::PolicyChanged => {
@@ -120,9 +120,9 @@ impl Work<'_> {
             }
             Refusal::NotParquet => (Outcome::Failed, Some(NOT_PARQUET.to_owned())),
             Refusal::Restored => (Outcome::Failed, Some(RESTORED.to_owned())),
-            // Locks that were not had are waited for by whoever tries; the others are not refused to a
+            // Locks that could not be acquired are waited for by whoever tries; the others are not refused to a
             // policy.
-            Refusal::LockNotHad
+            Refusal::LockNotAcquired
             | Refusal::TableLocked(_)
             | Refusal::CatalogLocked
             | Refusal::RowsLocked
@@ -137,7 +137,7 @@ impl Work<'_> {
         self.end(Ended::GaveUp, outcome, error)
     }
 
-    pub(super) fn tell_split(&self, expired: &ExpiredTuple) {
+    pub(super) fn log_split(&self, expired: &ExpiredTuple) {
         let TableIdentity { catalog, namespace, table, .. } = self.table;
         tracing::info!(
             event = events::TUPLE_SPLIT,
@@ -146,12 +146,12 @@ impl Work<'_> {
             table,
             partition = expired.display,
             files = expired.counts.files,
-            "A partition is too large for one commit and goes in several snapshots"
+            "A partition is too large for one commit and is dropped in several snapshots"
         );
     }
 
     /// `pause` is none where there is no further try.
-    pub(super) fn tell_cancelled(&self, tries: u32, hold: f64, pause: Option<Duration>) {
+    pub(super) fn log_cancelled(&self, tries: u32, hold: f64, pause: Option<Duration>) {
         let TableIdentity { catalog, namespace, table, .. } = self.table;
         tracing::warn!(
             event = events::HOLD_EXCEEDED,
@@ -166,7 +166,7 @@ impl Work<'_> {
         );
     }
 
-    pub(super) fn tell_held_back(&self, queue: i64, ceiling: i64) {
+    pub(super) fn log_held_back(&self, queue: i64, ceiling: i64) {
         let TableIdentity { catalog, namespace, table, .. } = self.table;
         tracing::warn!(
             event = events::HELD_BACK,
@@ -179,7 +179,7 @@ impl Work<'_> {
         );
     }
 
-    pub(super) fn tell_lock_backoff(
+    pub(super) fn log_lock_backoff(
         &self,
         tries: u32,
         wait: f64,
@@ -196,11 +196,11 @@ impl Work<'_> {
             lock_wait_ms = wait,
             pause_ms = milliseconds(pause),
             locked_table,
-            "The commit lock, or a table under it, was not had in time; others go first, then it is asked for again"
+            "The commit lock, or the lock of a table, could not be acquired in time; the commit is retried after a pause"
         );
     }
 
-    pub(super) fn tell_lock_not_had(&self, tries: u32, wait: f64, locked_table: Option<&str>) {
+    pub(super) fn log_lock_not_acquired(&self, tries: u32, wait: f64, locked_table: Option<&str>) {
         let TableIdentity { catalog, namespace, table, .. } = self.table;
         tracing::warn!(
             event = events::LOCK_NOT_HAD,
@@ -210,7 +210,7 @@ impl Work<'_> {
             tries,
             lock_wait_ms = wait,
             locked_table,
-            "The commit lock, or a table under it, was not had in time; the next pass tries again"
+            "The commit lock, or the lock of a table, could not be acquired in time; the next pass tries again"
         );
     }
 }

@@ -1,28 +1,28 @@
-//! Commits that the server refuses for what they hold: a trigger raises, a row breaks a constraint or a
-//! number is out of range.
+//! Commits that the database refuses because of what they hold: a trigger raises an error, a row breaks a
+//! constraint, or a number is out of range.
 //!
-//! Such a commit fails again as it is. It is halved until the tuple is alone that cannot go, after all
-//! that nobody has tried, so that no other tuple waits for it. Whose fault it is can be told only where
-//! other commits of the table go through: then it is that of each tuple that failed alone; else it is
-//! the table's, and says nothing of any tuple.
+//! Such a commit fails again if it is repeated. It is halved until the tuple that cannot be ended is alone.
+//! This is done after every commit that has not been tried yet, so no other tuple waits for it. The cause is
+//! the tuple only if other commits of the table succeed; otherwise it is the table, and nothing is said about
+//! any tuple.
 
 use std::collections::BTreeMap;
 
 use super::Work;
 use super::attempt::named;
-use super::line::{Line, Task};
-use crate::sweep::round::{Round, Stays};
+use super::commit_queue::{CommitQueue, Task};
+use crate::sweep::expired_batch::{ExpiredBatch, Stays};
 use crate::sweep::waiting::MOST_POISONED;
 
 /// So many commits that fail for their content, one after another with none that goes through, and
 /// no further one is tried: each has taken the commit lock for nothing.
 const GIVE_UP_AFTER: usize = 16;
 
-/// Where others go through, a tuple that is found at last is not counted among these: its kind is
-/// bounded by time. But for so many tuples, or a table of nothing else would be worked on for ever.
+/// Where other commits succeed, a tuple that failed alone does not count towards [`GIVE_UP_AFTER`], up to this
+/// many tuples. Without this limit a pass would never end its work on a table of such tuples.
 const FOUND_AT_MOST: usize = 100;
 
-/// So many different words of the server are told of a table.
+/// So many different messages of the server are reported of a table.
 const TOLD: usize = 3;
 
 /// What failed so.
@@ -53,7 +53,7 @@ impl Unfit {
 }
 
 impl Work<'_> {
-    /// Has the work of the next round give up where more tuples than these turn out to be at fault.
+    /// Has the work of the next batch give up where more tuples than these turn out to be at fault.
     pub fn may_find(&mut self, room: usize) {
         self.unfit.room = room;
     }
@@ -62,16 +62,16 @@ impl Work<'_> {
     /// same with what it said of the row.
     pub(super) fn unfit(
         &mut self,
-        round: &Round,
+        expired_batch: &ExpiredBatch,
         task: Task,
         key: String,
         words: String,
-        line: &mut Line,
+        queue: &mut CommitQueue,
     ) {
         let tuples = task.batch.clone().tuples();
         if let [alone] = tuples.as_slice() {
             // What is known to fail tells nothing of the table.
-            let is_known = *alone >= round.alone_from;
+            let is_known = *alone >= expired_batch.alone_from;
             if is_known || self.unfit.room > 0 {
                 let (said, words) = (key.clone(), words.clone());
                 self.why.insert(*alone, Stays::FailedAlone { said, words });
@@ -89,15 +89,15 @@ impl Work<'_> {
             true => self.unfit.in_a_row = 0,
             false => self.unfit.in_a_row += 1,
         }
-        let which: Vec<_> = tuples.iter().filter_map(|at| round.tuples.get(*at)).collect();
+        let which: Vec<_> = tuples.iter().filter_map(|at| expired_batch.tuples.get(*at)).collect();
         let told = (tuples.len(), format!("{}: {words}", named(&which)));
         let said = self.unfit.said.entry(key).or_insert_with(|| told.clone());
         if told.0 < said.0 {
             *said = told;
         }
         match tuples.len() > 1 {
-            true => line.halve_later(tuples, task.halvings),
-            false if self.unfit.is_full => line.leave(task),
+            true => queue.halve_later(tuples, task.halvings),
+            false if self.unfit.is_full => queue.leave(task),
             false => {}
         }
     }

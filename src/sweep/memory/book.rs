@@ -64,7 +64,7 @@ impl<'a> From<&'a SpecField> for Field<'a> {
 
 impl BookDigest {
     /// Of a book, for a policy on this column. Names say nothing of values; marks and trust decide about
-    /// evidence, which is weighed anew at each look.
+    /// evidence, which is checked anew at each look.
     pub fn of(book: &SpecBook, source_field_id: i64) -> Self {
         let SpecBook { specs, disputed, column_types, column_names: _, past: _ } = book;
         BookDigest {

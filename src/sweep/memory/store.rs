@@ -1,6 +1,6 @@
-//! Where it is remembered: `tailrace.table_state`. Written only in the session that holds the catalog's
-//! lease, after what it tells of was committed. Whoever dies in between leaves the older memory, and the
-//! next pass looks at more than it must.
+//! Where it is stored: `tailrace.table_state`. It is written only in the session that holds the catalog's
+//! lease, after the work that it records was committed. If the process dies in between, the older memory
+//! stays, and the next pass looks at more than it must.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{BookDigest, Memory, Reading};
+use super::{BookDigest, FullScanProgress, Memory};
 use crate::catalog::session::Session;
-use crate::catalog::tables::{Marks, TableIdentity};
+use crate::catalog::tables::{FileWatermark, TableIdentity};
 use crate::rules::instant::UtcInstant;
-use crate::rules::kept::Census;
+use crate::rules::kept::KeptCounts;
 
 /// What was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,10 +48,11 @@ pub async fn load(
     .fetch_optional(connection)
     .await?;
     Ok(row.map(|row| {
-        let is_unreadable = |reading: &Option<Reading>| row.reading.is_some() && reading.is_none();
-        let reading = row.reading.clone().and_then(readable::<Reading>);
+        let is_unreadable =
+            |full_scan: &Option<FullScanProgress>| row.reading.is_some() && full_scan.is_none();
+        let full_scan = row.reading.clone().and_then(readable::<FullScanProgress>);
         let memory = Memory {
-            watermark: Marks {
+            watermark: FileWatermark {
                 files_below: row.files_below,
                 through_snapshot: row.through_snapshot,
             },
@@ -59,11 +60,11 @@ pub async fn load(
             days: row.day_specs.into_iter().collect(),
             unknown_specs: row.unknown_specs.into_iter().collect(),
             full_pass_at: row.full_pass_at.map(UtcInstant::from),
-            owes_full_pass: row.owes_full_pass || is_unreadable(&reading),
-            reading,
-            census: row
+            owes_full_pass: row.owes_full_pass || is_unreadable(&full_scan),
+            full_scan,
+            kept_counts: row
                 .census
-                .and_then(readable::<Census>)
+                .and_then(readable::<KeptCounts>)
                 .zip(row.census_at.map(UtcInstant::from)),
         };
         Loaded { memory, policy_revision: row.policy_revision }
@@ -82,13 +83,13 @@ pub async fn forget(connection: &mut Session, table: &TableIdentity) -> sqlx::Re
     Ok(())
 }
 
-/// What the last finished reading of the table counted for this column, and when.
-pub async fn census(
+/// What the last finished full scan of the table counted for this column, and when.
+pub async fn kept_counts(
     connection: &mut Session,
     table: &TableIdentity,
     source_field_id: i64,
-) -> sqlx::Result<Option<(Census, UtcInstant)>> {
-    Ok(load(connection, table, source_field_id).await?.and_then(|loaded| loaded.memory.census))
+) -> sqlx::Result<Option<(KeptCounts, UtcInstant)>> {
+    Ok(load(connection, table, source_field_id).await?.and_then(|loaded| loaded.memory.kept_counts))
 }
 
 /// What cannot be read is as good as not there.
@@ -105,10 +106,11 @@ pub async fn save(
 ) -> sqlx::Result<()> {
     let stored = |at: UtcInstant| at.is_representable().then(|| at.to_chrono()).flatten();
     let json = |value: Result<Value, serde_json::Error>| value.ok();
-    let (census, census_at): (Option<Value>, Option<DateTime<Utc>>) = match &memory.census {
-        Some((census, at)) => (json(serde_json::to_value(census)), stored(*at)),
-        None => (None, None),
-    };
+    let (kept_counts, counted_at): (Option<Value>, Option<DateTime<Utc>>) =
+        match &memory.kept_counts {
+            Some((kept_counts, at)) => (json(serde_json::to_value(kept_counts)), stored(*at)),
+            None => (None, None),
+        };
     let list = |specs: &BTreeSet<i64>| specs.iter().copied().collect::<Vec<i64>>();
     sqlx::query!(
         r#"insert into tailrace.table_state as s (catalog_id, table_uuid, table_id,
@@ -133,9 +135,9 @@ pub async fn save(
         &list(&memory.unknown_specs),
         memory.full_pass_at.and_then(stored),
         memory.owes_full_pass,
-        memory.reading.as_ref().and_then(|reading| json(serde_json::to_value(reading))),
-        census,
-        census_at
+        memory.full_scan.as_ref().and_then(|full_scan| json(serde_json::to_value(full_scan))),
+        kept_counts,
+        counted_at
     )
     .execute(connection)
     .await?;

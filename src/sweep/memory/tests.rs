@@ -8,47 +8,53 @@ fn at(text: &str) -> UtcInstant {
 const DAY: Duration = Duration::from_secs(86_400);
 const NOW: &str = "2026-11-30T12:00:00Z";
 
-fn marks(files_below: i64, through_snapshot: i64) -> Marks {
-    Marks { files_below, through_snapshot }
+fn watermark(files_below: i64, through_snapshot: i64) -> FileWatermark {
+    FileWatermark { files_below, through_snapshot }
 }
 
-fn memory(watermark: Marks) -> Memory {
+fn memory(watermark: FileWatermark) -> Memory {
     Memory::new(watermark, BookDigest { rules: Vec::new(), specs: Vec::new(), number: None })
 }
 
-fn reading(began_at: &str, is_full: bool) -> Reading {
-    Reading {
+fn full_scan(began_at: &str, is_full: bool) -> FullScanProgress {
+    FullScanProgress {
         after: Place::START,
         began_at: at(began_at),
         is_listing: false,
         list_from: None,
         is_full,
-        census: Census::default(),
+        kept_counts: KeptCounts::default(),
     }
 }
 
 #[test]
 fn nothing_that_lies_in_the_future_is_relied_on() {
-    let head = marks(100, 10);
-    for (watermark, is_kept) in
-        [(head, true), (marks(1, 0), true), (marks(101, 10), false), (marks(100, 11), false)]
-    {
-        let remembered = Memory { reading: Some(reading(NOW, true)), ..memory(watermark) };
+    let head = watermark(100, 10);
+    for (watermark, is_kept) in [
+        (head, true),
+        (watermark(1, 0), true),
+        (watermark(101, 10), false),
+        (watermark(100, 11), false),
+    ] {
+        let remembered = Memory { full_scan: Some(full_scan(NOW, true)), ..memory(watermark) };
         let checked = remembered.checked(head, at(NOW));
         let expected = if is_kept { watermark } else { head };
         assert_eq!(checked.watermark, expected);
-        assert_eq!((checked.reading.is_some(), checked.owes_full_pass), (is_kept, !is_kept));
+        assert_eq!((checked.full_scan.is_some(), checked.owes_full_pass), (is_kept, !is_kept));
     }
     for (when, is_kept) in [(NOW, true), ("2026-11-30T12:00:00.000001Z", false)] {
         let remembered = Memory {
             full_pass_at: Some(at(when)),
-            census: Some((Census::default(), at(when))),
-            reading: Some(reading(when, true)),
+            kept_counts: Some((KeptCounts::default(), at(when))),
+            full_scan: Some(full_scan(when, true)),
             ..memory(head)
         };
         let checked = remembered.checked(head, at(NOW));
-        assert_eq!((checked.full_pass_at.is_some(), checked.census.is_some()), (is_kept, is_kept));
-        assert_eq!((checked.reading.is_some(), checked.owes_full_pass), (is_kept, !is_kept));
+        assert_eq!(
+            (checked.full_pass_at.is_some(), checked.kept_counts.is_some()),
+            (is_kept, is_kept)
+        );
+        assert_eq!((checked.full_scan.is_some(), checked.owes_full_pass), (is_kept, !is_kept));
     }
 }
 
@@ -61,7 +67,7 @@ fn when_a_full_pass_begins() {
         (fresh, false, None, false),
         (stale, false, None, true),
         (fresh, true, None, true),
-        // One that is under way goes on; a reading that only finds what is due is none.
+        // One that is under way goes on; a full scan that only finds what is due is none.
         (stale, false, Some(true), false),
         (None, false, Some(true), false),
         (stale, true, Some(false), true),
@@ -69,8 +75,8 @@ fn when_a_full_pass_begins() {
         let remembered = Memory {
             full_pass_at: full_pass_at.map(at),
             owes_full_pass: owes,
-            reading: under_way.map(|is_full| reading(NOW, is_full)),
-            ..memory(marks(5, 5))
+            full_scan: under_way.map(|is_full| full_scan(NOW, is_full)),
+            ..memory(watermark(5, 5))
         };
         let due = |at| full_pass_due_at(at, Uuid::from_u128(7), DAY, false);
         assert_eq!(
@@ -102,13 +108,13 @@ fn full_passes_of_many_tables_are_spread() {
 
 #[test]
 fn late_files_over_half_of_those_counted_outgrow_the_watermark() {
-    let mut census = Census::default();
+    let mut kept_counts = KeptCounts::default();
     let tuple = StoredTuple { keys: Vec::new(), values: Vec::new() };
     for _ in 0..10 {
         let shown = |_: &StoredTuple| (String::new(), Vec::new());
-        census.keep(KeptReason::NotExpired, None, None, tuple.clone(), shown);
+        kept_counts.keep(KeptReason::NotExpired, None, None, tuple.clone(), shown);
     }
-    let counted = Memory { census: Some((census, at(NOW))), ..memory(marks(1, 1)) };
+    let counted = Memory { kept_counts: Some((kept_counts, at(NOW))), ..memory(watermark(1, 1)) };
     assert_eq!((counted.is_outgrown_by(5), counted.is_outgrown_by(6)), (false, true));
-    assert!(!memory(marks(1, 1)).is_outgrown_by(i64::MAX));
+    assert!(!memory(watermark(1, 1)).is_outgrown_by(i64::MAX));
 }

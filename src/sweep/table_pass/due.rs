@@ -14,13 +14,13 @@ use crate::sweep::waiting::Waiting;
 
 impl<'a> Enforcement<'a> {
     /// Drops what is due. Where only the table itself can be asked, a small one is read at once, and of a
-    /// larger one a reading begins.
+    /// larger one a full scan begins.
     pub(super) async fn due(&mut self, session: &mut LeasedSession<'_>) -> anyhow::Result<Reached> {
         // Rows that stay due after their look are read again, before younger ones. So each time as many more rows are
         // read as were looked at, and those are left out; more than that are new, or there are no others.
         let mut looked: HashSet<RowKey> = HashSet::new();
         loop {
-            let most = self.finder.reach.due_at_once.saturating_add(looked.len() as i64);
+            let most = self.finder.scan_limits.due_at_once.saturating_add(looked.len() as i64);
             let (table, now) = (self.finder.table, self.heeds_pauses.then_some(self.context.now));
             let mut rows = read::due(session.connection(), table, self.cutoff, now, most).await?;
             let is_last = (rows.len() as i64) < most;
@@ -33,7 +33,7 @@ impl<'a> Enforcement<'a> {
                         .await
                         .map(|(reached, _)| reached);
                 }
-                self.begin_reading(session, false).await?;
+                self.begin_full_scan(session, false).await?;
                 return Ok(Reached::All);
             }
             if !self.look_up_due(session, rows).await?.is_all() {
@@ -55,7 +55,7 @@ impl<'a> Enforcement<'a> {
         let table = self.finder.table;
         let knows = |row: &Row| {
             let spec = self.finder.judge.spec(row.key.spec_id);
-            spec.is_some_and(|spec| spec.lead_key().is_some())
+            spec.is_some_and(|spec| spec.lookup_key_index().is_some())
         };
         let (rows, unknown): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(knows);
         if !unknown.is_empty() && self.is_ours(session) {
@@ -92,7 +92,7 @@ impl<'a> Enforcement<'a> {
         Ok(Reached::All)
     }
 
-    /// Drops what has expired of all files of the table, as they were read in one statement after the marks,
+    /// Drops what has expired of all files of the table, as they were read in one statement after the watermark,
     /// and brings the whole calendar up to them. Gives back the sorter, which has counted what stays.
     pub(super) async fn look_at_all(
         &mut self,
@@ -122,7 +122,7 @@ impl<'a> Enforcement<'a> {
         });
         let ask = Ask { candidates: Vec::new(), rows: rows.collect() };
         self.settle(session, &ask, 0, number, &mut sorter).await?;
-        self.memory.watermark = self.marks;
+        self.memory.watermark = self.current_watermark;
         Ok((reached, sorter))
     }
 
@@ -133,8 +133,8 @@ impl<'a> Enforcement<'a> {
         files: impl Iterator<Item = (i64, Option<String>)>,
     ) -> sqlx::Result<()> {
         let mut rows = Vec::new();
-        for (spec_id, lead) in files {
-            let row = row_of(self.finder.judge, &self.memory.days, spec_id, lead.as_deref());
+        for (spec_id, value) in files {
+            let row = row_of(self.finder.judge, &self.memory.days, spec_id, value.as_deref());
             let Some(Ok(row)) = row else { continue };
             let known = self.put_before.entry(row.key.clone()).or_insert(UtcInstant::LATEST);
             if row.last_end < *known {
@@ -168,14 +168,14 @@ impl<'a> Enforcement<'a> {
         rows: &[Row],
     ) -> sqlx::Result<()> {
         let (table, connection) = (self.finder.table, session.connection());
-        // Of instants only those have rows of their own that cannot be told by their days.
+        // Of instants only those have rows of their own that their days do not identify.
         let can_fold =
             |row: &&Row| !row.key.is_day && !self.finder.judge.has_instants(row.key.spec_id);
         let mut specs: Vec<i64> = rows.iter().filter(can_fold).map(|row| row.key.spec_id).collect();
         specs.sort_unstable();
         specs.dedup();
         for spec_id in specs {
-            let most = self.finder.reach.most_rows;
+            let most = self.finder.scan_limits.most_rows;
             if read::has_more_values(connection, table, spec_id, most).await? {
                 write::fold_into_days(connection, table, spec_id).await?;
                 self.memory.days.insert(spec_id);
@@ -190,19 +190,19 @@ impl<'a> Enforcement<'a> {
         let looked: HashSet<(i32, &str)> =
             candidates.iter().map(|of| (of.key_index, of.text.as_str())).collect();
         let is_looked = |waiting: &Waiting| {
-            let lead = judge.spec(waiting.spec_id).and_then(|spec| spec.lead_position());
-            let at = lead.and_then(|lead| {
-                let key = waiting.tuple.keys.get(lead)?;
-                Some((*key, waiting.tuple.values.get(lead)?.as_deref()?))
+            let lookup_key = judge.spec(waiting.spec_id).and_then(|spec| spec.lookup_key());
+            let at = lookup_key.and_then(|lookup_key| {
+                let key = waiting.tuple.keys.get(lookup_key)?;
+                Some((*key, waiting.tuple.values.get(lookup_key)?.as_deref()?))
             });
             at.is_some_and(|at| looked.contains(&at))
         };
         let gone = self.waiting.forget_looked(is_looked);
-        self.tell_released(gone);
+        self.log_released(gone);
     }
 
     /// When the ranges of the values end that a full pass has yet to look up.
     pub(super) fn list_from(&self) -> Option<UtcInstant> {
-        self.memory.reading.as_ref().and_then(|reading| reading.list_from)
+        self.memory.full_scan.as_ref().and_then(|full_scan| full_scan.list_from)
     }
 }

@@ -1,45 +1,45 @@
-//! The long part of a full pass: all of the table's files, piece by piece, over as many passes as
-//! it takes. Also how what is due is found without the lookup index.
+//! The long part of a full pass: it reads all of the table's files, piece by piece, over as many passes as
+//! that takes. Without the lookup index, what is due is found in the same way.
 
 use std::collections::BTreeSet;
 
 use super::{Enforcement, Reached};
 use crate::catalog::finder::{Candidate, list_expired};
 use crate::catalog::live_file::LiveFile;
+use crate::catalog::table_files::Place;
 use crate::catalog::tuples::TupleOfSpec;
-use crate::catalog::walk::Place;
 use crate::rules::expiry::Verdict;
 use crate::rules::instant::UtcInstant;
-use crate::rules::kept::Census;
+use crate::rules::kept::KeptCounts;
 use crate::sweep::ask::Ask;
 use crate::sweep::calendar::write;
 use crate::sweep::lease::LeasedSession;
-use crate::sweep::memory::Reading;
+use crate::sweep::memory::FullScanProgress;
 use crate::sweep::plan::NOT_PARQUET;
 use crate::sweep::sorter::Sorter;
 
 impl Enforcement<'_> {
-    /// Begins a reading of all files, in place of one that only finds what is due where it is to be a full one.
+    /// Begins a scan of all files, in place of one that only finds what is due where it is to count as a full pass.
     ///
     /// Without the lookup index it takes over what is due by now: the rows go, once it is remembered, and those
-    /// of values of which something is left are put in again, by this reading or, where files land behind it, as
+    /// of values of which something is left are put in again, by this full scan or, where files land behind it, as
     /// late.
-    pub(super) async fn begin_reading(
+    pub(super) async fn begin_full_scan(
         &mut self,
         session: &mut LeasedSession<'_>,
         is_full: bool,
     ) -> anyhow::Result<()> {
-        if !self.is_ours(session) || !is_full && self.memory.reading.is_some() {
+        if !self.is_ours(session) || !is_full && self.memory.full_scan.is_some() {
             return Ok(());
         }
         self.memory.owes_full_pass &= !is_full;
-        self.memory.reading = Some(Reading {
+        self.memory.full_scan = Some(FullScanProgress {
             after: Place::START,
             began_at: self.context.now,
             is_listing: !self.has_index,
             list_from: self.has_index.then_some(UtcInstant::EARLIEST),
             is_full,
-            census: Census::default(),
+            kept_counts: KeptCounts::default(),
         });
         if !self.has_index {
             self.remember(session).await?;
@@ -49,7 +49,7 @@ impl Enforcement<'_> {
     }
 
     /// The first part of a full pass: all values of the catalog that have expired are looked up, so far as they
-    /// were not by an earlier pass. Where they are too many to be listed, the reading finds them.
+    /// were not by an earlier pass. Where they are too many to be listed, the full scan finds them.
     pub(super) async fn list(
         &mut self,
         session: &mut LeasedSession<'_>,
@@ -69,46 +69,47 @@ impl Enforcement<'_> {
         if self.has_seen_all && reached.is_all() {
             self.waiting.has_met_all();
         }
-        if let Some(reading) = &mut self.memory.reading {
-            (reading.list_from, reading.is_listing) = (list_from, is_listing);
+        if let Some(full_scan) = &mut self.memory.full_scan {
+            (full_scan.list_from, full_scan.is_listing) = (list_from, is_listing);
         }
         self.remember(session).await?;
         Ok(reached)
     }
 
-    /// Goes on with the reading, to its end or until the time is over. The expired files that it
+    /// Goes on with the full scan, to its end or until the time is over. The expired files that it
     /// meets were overlooked, or it is how they are found.
     ///
     /// What it is remembered with is the last place up to which everything was dealt with: the
     /// pieces after it are read again.
     pub(super) async fn read_on(&mut self, session: &mut LeasedSession<'_>) -> anyhow::Result<()> {
-        let Some(reading) = self.memory.reading.clone() else { return Ok(()) };
+        let Some(full_scan) = self.memory.full_scan.clone() else { return Ok(()) };
         let mut sorter = match self.has_index {
             true => Sorter::for_commits(self.finder.judge),
             // What stays of values that are due is told by the files.
             false => Sorter::for_a_look(self.finder.judge),
         };
         sorter.is_whole = self.has_index;
-        sorter.census = reading.census.clone();
+        sorter.kept_counts = full_scan.kept_counts.clone();
         let mut met: BTreeSet<Candidate> = BTreeSet::new();
-        let (mut after, mut pieces) = (reading.after, 0);
+        let (mut after, mut pieces) = (full_scan.after, 0);
         loop {
             let next = self.read_piece(session, after, &mut met, &mut sorter).await?;
             anyhow::ensure!(sorter.is_parquet, NOT_PARQUET);
             pieces += 1;
-            let is_time = pieces >= self.finder.reach.pieces_remembered;
+            let is_time = pieces >= self.finder.scan_limits.pieces_remembered;
             if next.is_none() || is_time || self.is_time_to_drop(&met, &sorter) {
                 let reached = self.drop_met(session, &mut met, &mut sorter).await?;
-                self.settle_reading(session, &mut sorter).await?;
+                self.settle_full_scan(session, &mut sorter).await?;
                 if !reached.is_all() {
                     return Ok(());
                 }
                 let Some(next) = next else { break };
                 pieces = 0;
-                let census = sorter.census.clone();
-                self.memory.reading = Some(Reading { after: next, census, ..reading.clone() });
+                let kept_counts = sorter.kept_counts.clone();
+                self.memory.full_scan =
+                    Some(FullScanProgress { after: next, kept_counts, ..full_scan.clone() });
                 self.remember(session).await?;
-                // However short the turn is, the next one begins further on.
+                // However short the time slice is, the next one begins further on.
                 self.has_begun = true;
             }
             match next {
@@ -116,20 +117,20 @@ impl Enforcement<'_> {
                 None => break,
             }
             if self.is_over() {
-                self.settle_reading(session, &mut sorter).await?;
-                if reading.is_listing {
+                self.settle_full_scan(session, &mut sorter).await?;
+                if full_scan.is_listing {
                     self.work.cut_short();
                 }
                 return Ok(());
             }
         }
-        self.memory.reading = None;
-        if reading.is_full {
-            self.memory.census = Some((sorter.census, self.context.now));
+        self.memory.full_scan = None;
+        if full_scan.is_full {
+            self.memory.kept_counts = Some((sorter.kept_counts, self.context.now));
             self.memory.full_pass_at = Some(self.context.now);
         }
-        if reading.is_listing {
-            self.forget_unread(reading.began_at);
+        if full_scan.is_listing {
+            self.forget_unread(full_scan.began_at);
         }
         Ok(())
     }
@@ -149,8 +150,8 @@ impl Enforcement<'_> {
                 self.note_spec(spec_id);
             }
             match self.text_of_expired(&file) {
-                // The tuple is looked up whole, for a partition dies whole; and with it all of its
-                // text, so a text that stayed has nothing more that could go.
+                // The tuple is looked up whole, because a partition is dropped whole, and with it every
+                // other tuple of this value. So a value of which something was kept needs no second look-up.
                 Some(text) if self.has_index => {
                     if !self.stayed.contains(&(text.key_index, text.text.clone())) {
                         sorter.is_parquet &= file.is_parquet;
@@ -162,7 +163,7 @@ impl Enforcement<'_> {
                 Some(_) if self.has_stayed(&file) => {}
                 Some(_) => sorter.add(file),
                 None => {
-                    seen.extend(self.finder.lead_of(&file));
+                    seen.extend(self.finder.lookup_value_of(&file));
                     sorter.add(file);
                 }
             }
@@ -178,10 +179,10 @@ impl Enforcement<'_> {
     }
 
     fn is_time_to_drop(&self, met: &BTreeSet<Candidate>, sorter: &Sorter<'_>) -> bool {
-        met.len() >= self.finder.reach.texts_at_once || self.is_hand_full(sorter)
+        met.len() >= self.finder.scan_limits.values_at_once || self.is_hand_full(sorter)
     }
 
-    /// Drops what the reading met; the census is left as it was.
+    /// Drops what the full scan met; what is counted is left as it was.
     async fn drop_met(
         &mut self,
         session: &mut LeasedSession<'_>,
@@ -201,11 +202,11 @@ impl Enforcement<'_> {
         let Verdict::Expired { range_end, .. } = judge.judge(file.spec_id, &file.tuple) else {
             return None;
         };
-        let lead = judge.spec(file.spec_id?)?.lead_position()?;
+        let lookup_key = judge.spec(file.spec_id?)?.lookup_key()?;
         Some(Candidate {
             end: range_end,
-            key_index: *file.tuple.keys.get(lead)?,
-            text: file.tuple.values.get(lead)?.clone()?,
+            key_index: *file.tuple.keys.get(lookup_key)?,
+            text: file.tuple.values.get(lookup_key)?.clone()?,
         })
     }
 }

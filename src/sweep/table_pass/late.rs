@@ -1,10 +1,10 @@
-//! Files that came since the last pass: their values are put into the calendar, and those that have expired
-//! are looked up at once. Appends of old rows, and outputs of compaction.
+//! Files that were added since the last pass: appends of old rows, and outputs of compaction. Their values
+//! are put into the calendar, and those that have expired are looked up at once.
 
 use std::collections::BTreeMap;
 
 use super::{Enforcement, Reached};
-use crate::catalog::late::{LateFiles, LateValue, Lead, late_values};
+use crate::catalog::late::{LateFiles, LateValue, LookupKey, late_values};
 use crate::sweep::calendar::{Row, RowKey, row_of, write};
 use crate::sweep::lease::LeasedSession;
 use crate::sweep::plan::NOT_PARQUET;
@@ -23,21 +23,21 @@ impl Enforcement<'_> {
         session: &mut LeasedSession<'_>,
     ) -> anyhow::Result<Reached> {
         let table = self.finder.table;
-        let leads: Vec<Lead> = self
+        let lookup_keys: Vec<LookupKey> = self
             .finder
             .judge
-            .leads()
-            .map(|(spec_id, key_index)| Lead { spec_id, key_index })
+            .lookup_keys()
+            .map(|(spec_id, key_index)| LookupKey { spec_id, key_index })
             .collect();
         let of = LateFiles {
             catalog_id: table.catalog_id,
             table_id: table.table_id,
-            leads: &leads,
-            marks: self.marks,
+            lookup_keys: &lookup_keys,
+            current_watermark: self.current_watermark,
         };
         let (mut due, mut files, mut block) = (BTreeMap::new(), 0_i64, None);
         let mut has_read = false;
-        while self.memory.watermark != self.marks {
+        while self.memory.watermark != self.current_watermark {
             // One statement is asked whatever the time: most often it tells that there is none.
             if has_read && self.is_over() {
                 self.work.cut_short();
@@ -57,14 +57,15 @@ impl Enforcement<'_> {
             }
             self.memory.watermark = piece.watermark;
             block = piece.block;
-            if files > self.finder.reach.small_table && self.memory.is_outgrown_by(files) {
-                // The reading that follows meets them all.
-                self.memory.watermark = self.marks;
-                self.memory.reading = None;
+            if files > self.finder.scan_limits.small_table && self.memory.is_outgrown_by(files) {
+                // The full scan that follows meets them all.
+                self.memory.watermark = self.current_watermark;
+                self.memory.full_scan = None;
                 self.memory.owes_full_pass = true;
             }
             self.remember(session).await?;
-            let is_time = due.len() >= DUE_AT_HAND || self.memory.watermark == self.marks;
+            let is_time =
+                due.len() >= DUE_AT_HAND || self.memory.watermark == self.current_watermark;
             if is_time && !self.look_up_rows(session, std::mem::take(&mut due)).await?.is_all() {
                 return Ok(Reached::Until);
             }

@@ -1,7 +1,7 @@
-//! What a look left: rows of values without live files go, the others fall due again when the first of what
+//! What a look left: rows of values without live files are removed, the others fall due again when the first of what
 //! is left does.
 //!
-//! A row goes only here. The look began after the late reading that put it in was remembered, in this
+//! A row goes only here. The look began after the look at late files that put it in was remembered, in this
 //! session, which has the catalog's lease: whatever was committed up to the watermark was there to be seen.
 //! What was committed since is late, and puts the row in again when it is read. A look of a session that was
 //! lost settles nothing: another daemon may have read late files before ours got the lease back.
@@ -34,13 +34,13 @@ impl Left {
     }
 }
 
-/// By spec and lead value what the looks of a pass left.
+/// By spec and lookup value what the looks of a pass left.
 pub type AllLeft = HashMap<(i64, String), Left>;
 
 impl Enforcement<'_> {
     /// Notes a tuple that stays.
-    pub(super) fn note_left(&mut self, tuple: &TupleOfSpec, lead: &str) {
-        let left = self.left.entry((tuple.spec_id, lead.to_owned())).or_default();
+    pub(super) fn note_left(&mut self, tuple: &TupleOfSpec, value: &str) {
+        let left = self.left.entry((tuple.spec_id, value.to_owned())).or_default();
         left.tuples.push(tuple.clone());
     }
 
@@ -65,8 +65,8 @@ impl Enforcement<'_> {
         let table = self.finder.table;
         let mut by_row: BTreeMap<RowKey, Left> = BTreeMap::new();
         let mut rows: BTreeMap<RowKey, Row> = BTreeMap::new();
-        for ((spec_id, lead), left) in &left {
-            let row = row_of(self.finder.judge, &self.memory.days, *spec_id, Some(lead));
+        for ((spec_id, value), left) in &left {
+            let row = row_of(self.finder.judge, &self.memory.days, *spec_id, Some(value));
             let Some(Ok(row)) = row else { continue };
             by_row.entry(row.key.clone()).or_default().merge(left);
             rows.entry(row.key.clone())
@@ -140,7 +140,7 @@ impl Enforcement<'_> {
     }
 
     /// When a tuple that stayed is looked at again; `None` for the next pass. What a policy that observes would
-    /// drop is told once, and again by the next full pass.
+    /// drop is logged once, and again by the next full pass.
     fn next_look_of(&self, tuple: &TupleOfSpec) -> Option<UtcInstant> {
         match self.policy.mode {
             Mode::Observe if self.is_observed(tuple) => {

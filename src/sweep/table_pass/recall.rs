@@ -1,4 +1,4 @@
-//! What a pass begins with, and what it leaves to the next one.
+//! What a pass reads from the memory at its beginning, and what it leaves there for the next one.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl Enforcement<'_> {
         match loaded {
             Some(loaded) => {
                 self.remembered = Some(loaded.memory.clone());
-                self.memory = loaded.memory.checked(self.marks, now);
+                self.memory = loaded.memory.checked(self.current_watermark, now);
                 if self.memory.book != book {
                     self.judge_anew(session, book).await?;
                 }
@@ -40,7 +40,7 @@ impl Enforcement<'_> {
                 // pass: it goes before them.
                 store::forget(session.connection(), table).await?;
                 calendar::write::clear(session.connection(), table).await?;
-                self.memory = Memory::new(self.marks, book);
+                self.memory = Memory::new(self.current_watermark, book);
             }
         }
         let judge = self.finder.judge;
@@ -73,7 +73,7 @@ impl Enforcement<'_> {
         }
         // By a keep that was made longer they have not expired.
         let young = self.waiting.forget_looked(|waiting| !waiting.has_expired(keep, now));
-        self.tell_released(young);
+        self.log_released(young);
         Ok(begins)
     }
 
@@ -86,7 +86,7 @@ impl Enforcement<'_> {
         if self.memory.book.rules != book.rules {
             self.memory.owes_full_pass = true;
             // What it has read so far was judged by other rules.
-            self.memory.reading = None;
+            self.memory.full_scan = None;
         }
         let rows = calendar::read::all(session.connection(), table).await?;
         let anew = rows.into_iter().map(|row| {
@@ -164,17 +164,17 @@ impl Enforcement<'_> {
         let due = calendar::read::due(session.connection(), table, self.cutoff, None, i64::MAX);
         let due = due.await?;
         let (reached, mut sorter) = self.look_at_all(session, files, due).await?;
-        let census = std::mem::take(&mut sorter.census);
-        self.memory.reading = None;
+        let kept_counts = std::mem::take(&mut sorter.kept_counts);
+        self.memory.full_scan = None;
         self.memory.owes_full_pass = false;
-        self.memory.census = Some((census, now));
+        self.memory.kept_counts = Some((kept_counts, now));
         self.memory.full_pass_at = Some(now);
         Ok(reached)
     }
 
-    /// Without the lookup index: notes what the reading left so far, before the place that it has come to is
+    /// Without the lookup index: notes what the full scan left so far, before the place that it has come to is
     /// remembered. Its rows went when it began.
-    pub(super) async fn settle_reading(
+    pub(super) async fn settle_full_scan(
         &mut self,
         session: &mut LeasedSession<'_>,
         sorter: &mut Sorter<'_>,

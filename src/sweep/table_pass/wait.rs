@@ -1,4 +1,4 @@
-//! What stays although it has expired, noted as a pass meets it.
+//! Notes what is kept although it has expired, when a pass comes across it.
 
 use super::Enforcement;
 use crate::catalog::tables::TableIdentity;
@@ -6,11 +6,11 @@ use crate::events;
 use crate::rules::instant::UtcInstant;
 use crate::sweep::evidence::Withheld;
 use crate::sweep::expired::ExpiredTuple;
-use crate::sweep::round::{Round, RoundEnd, Stays};
+use crate::sweep::expired_batch::{ExpiredBatch, ExpiredBatchEnd, Stays};
 use crate::sweep::waiting::parts::{PartOf, PartState};
 use crate::sweep::waiting::{MOST_POISONED, WaitReason, Waiting};
 
-/// So many tuples that are known to fail are tried again in one turn of a table: each takes the commit
+/// So many tuples that are known to fail are tried again in one time slice of a table: each takes the commit
 /// lock, most likely for nothing. The others stay due.
 const LOOKS: usize = 100;
 
@@ -46,8 +46,8 @@ impl Enforcement<'_> {
         due
     }
 
-    /// A round of tuples that are due. Known to fail is what the server refused before.
-    pub(super) fn asked_for(&mut self, expired: Vec<ExpiredTuple>) -> Round {
+    /// A batch of tuples that are due. Known to fail is what the server refused before.
+    pub(super) fn asked_for(&mut self, expired: Vec<ExpiredTuple>) -> ExpiredBatch {
         let now = self.context.now;
         let (mut tuples, mut alone) = (Vec::new(), Vec::new());
         for expired in expired {
@@ -76,26 +76,28 @@ impl Enforcement<'_> {
         let alone_from = tuples.len();
         tuples.append(&mut alone);
         let late = Some(self.evidence.late_rule());
-        let found_below = self.marks.files_below;
-        Round { tuples, parts_from, parts, alone_from, found_below, late }
+        let found_below = self.current_watermark.files_below;
+        ExpiredBatch { tuples, parts_from, parts, alone_from, found_below, late }
     }
 
-    /// Notes what became of the tuples of a round.
-    pub(super) fn note_end(&mut self, round: &Round, end: &RoundEnd) {
+    /// Notes what became of the tuples of a batch.
+    pub(super) fn note_end(&mut self, expired_batch: &ExpiredBatch, end: &ExpiredBatchEnd) {
         let now = self.context.now;
         let mut kept = end.kept.iter().peekable();
-        let of = |tuples: &[usize]| tuples.iter().filter_map(|at| round.tuples.get(*at)).collect();
+        let of = |tuples: &[usize]| {
+            tuples.iter().filter_map(|at| expired_batch.tuples.get(*at)).collect()
+        };
         for PartOf { tuples, halvings, state } in &end.parts {
             let part = PartOf { tuples: of(tuples), halvings: *halvings, state: *state };
             self.waiting.parts.leave(&part, now);
         }
-        for (at, expired) in round.tuples.iter().enumerate() {
+        for (at, expired) in expired_batch.tuples.iter().enumerate() {
             if kept.next_if(|kept| **kept == at).is_none() {
                 let poison = self.waiting.went(&expired.tuple);
-                self.tell_released(poison);
+                self.log_released(poison);
                 continue;
             }
-            let is_known = at >= round.alone_from;
+            let is_known = at >= expired_batch.alone_from;
             match end.why.get(&at) {
                 Some(Stays::Oversize) => self.waits(expired, WaitReason::Oversize, None),
                 Some(Stays::Busy) if !is_known => self.waits(expired, WaitReason::Busy, None),
@@ -123,7 +125,7 @@ impl Enforcement<'_> {
 
     /// Notes that a tuple stays, so that the next pass looks it up again.
     pub(super) fn stays(&mut self, expired: &ExpiredTuple) {
-        if let Some((key_index, text)) = expired.lead_text() {
+        if let Some((key_index, text)) = expired.lookup_value() {
             self.note_left(&expired.tuple, text);
             self.stayed.insert((key_index, text.to_owned()));
         }
@@ -140,33 +142,33 @@ impl Enforcement<'_> {
         leaves_at: Option<UtcInstant>,
     ) {
         let poison = self.waiting.keep(expired, reason, leaves_at, self.context.now);
-        self.tell_released(poison);
+        self.log_released(poison);
     }
 
     /// Has the report of the table say what still waits, whether or not this pass looked at it.
-    pub(super) fn tell_waiting(&mut self) {
+    pub(super) fn report_waiting(&mut self) {
         let oversize = self.waiting.waiting_for(WaitReason::Oversize);
-        let oversize = oversize.into_iter().map(Waiting::in_words).collect();
+        let oversize = oversize.into_iter().map(Waiting::describe).collect();
         let is_busy = !self.waiting.waiting_for(WaitReason::Busy).is_empty();
         self.work.still_waits(oversize, is_busy);
     }
 
     /// Forgets what waited, where this pass has looked up all that had expired and did not meet it. A
-    /// reading that finds expired files itself may have met it in an earlier pass.
+    /// full scan that finds expired files itself may have met it in an earlier pass.
     pub(super) fn forget_unmet(&mut self) {
         if self.has_seen_all {
             let poisoned = self.waiting.forget_unmet();
             self.waiting.parts.forget_unmet(self.context.now);
-            self.tell_released(poisoned);
+            self.log_released(poisoned);
         }
     }
 
-    /// Forgets what waited and was not met since a reading began that has now come to its end: it has
+    /// Forgets what waited and was not met since a full scan began that has now come to its end: it has
     /// met every file that had expired by then.
     pub(super) fn forget_unread(&mut self, began_at: UtcInstant) {
         let poisoned = self.waiting.forget_unseen(began_at);
         self.waiting.parts.forget_unmet(began_at);
-        self.tell_released(poisoned);
+        self.log_released(poisoned);
     }
 
     fn refused(&mut self, expired: &ExpiredTuple, said: &str, error: &str) {
@@ -185,12 +187,12 @@ impl Enforcement<'_> {
             files,
             error,
             next_look = next_look.map(tracing::field::display),
-            "The server refuses to end the files of a partition, and ends others of the table; it is \
-             tried again by itself, after growing pauses"
+            "The database refuses to end the files of a partition, and ends others of the table; the \
+             partition is retried alone, after growing pauses"
         );
     }
 
-    pub(super) fn tell_released(&self, poisoned: impl IntoIterator<Item = Waiting>) {
+    pub(super) fn log_released(&self, poisoned: impl IntoIterator<Item = Waiting>) {
         let TableIdentity { catalog, namespace, table, .. } = self.finder.table;
         for Waiting { spec_id, tuple, display: partition, since, tries, .. } in poisoned {
             tracing::info!(
@@ -203,7 +205,7 @@ impl Enforcement<'_> {
                 partition_values = serde_json::to_string(&tuple.values).unwrap_or_default(),
                 %since,
                 tries,
-                "A partition that the server refused to end is gone, or stays for another reason"
+                "A partition that the database had refused to end is dropped, or is kept for another reason"
             );
         }
     }

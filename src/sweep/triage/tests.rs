@@ -128,7 +128,7 @@ fn each_reason_is_enough() {
     assert_eq!(with_state(|state| state.schema_version = None), [Reason::Shape]);
     assert_eq!(with_state(|state| state.rules = Some(2)), [Reason::Rules]);
     assert_eq!(with_state(|state| state.rules = None), [Reason::Rules]);
-    assert_eq!(with_state(|state| state.is_reading = true), [Reason::Reading]);
+    assert_eq!(with_state(|state| state.is_reading = true), [Reason::FullScan]);
     assert_eq!(with_state(|state| state.owes_full_pass = true), [Reason::FullPass]);
     assert_eq!(with_state(|state| state.full_pass_at = None), [Reason::FullPass]);
     let a_day_ago = at("2026-09-16T12:00:00Z").to_chrono();
@@ -231,7 +231,7 @@ fn a_paused_table_has_work_in_its_property_alone() {
     assert_eq!(property, [Reason::Property]);
 }
 
-/// What would be dropped is there in each pass, and is told of once.
+/// What would be dropped is there in each pass, and is logged once.
 #[test]
 fn a_table_that_observes_is_looked_at_when_something_falls_due() {
     let mut look = quiet();

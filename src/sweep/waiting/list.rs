@@ -1,4 +1,4 @@
-//! What waits of a table, while a pass is at work. Pure.
+//! The tuples of a table that wait, while a pass works on it. Pure.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -62,7 +62,7 @@ impl WaitingList {
         self.tuples.values().filter(|waiting| waiting.reason == WaitReason::Poisoned).count()
     }
 
-    /// How many files wait of which nobody can tell when they expire.
+    /// How many files wait of which it is unknown when they expire.
     pub fn undatable_files(&self) -> i64 {
         let is_it = |waiting: &&Waiting| match waiting.reason {
             WaitReason::Evidence(reason) => is_undatable(reason),
@@ -76,7 +76,7 @@ impl WaitingList {
         let waiting = self.tuples.get(tuple)?;
         let pauses_until = waiting.pauses_until(now, &self.pauses)?;
         // What the server has refused in this pass it refuses again, however the pass came about: a table
-        // has several turns in one.
+        // has several time slices in one.
         let pause = self.pauses.after(waiting.tries, waiting.reason);
         let was_refused_just_now = waiting.reason == WaitReason::Poisoned
             && pause.is_some_and(|pause| now.plus(pause) == pauses_until);
@@ -121,7 +121,7 @@ impl WaitingList {
             Some(leaves_at.map_or(next, |leaves_at| leaves_at.min(next)))
         };
         let (tries, next_look) = match same {
-            // Several turns of a pass are one look.
+            // Several time slices of a pass are one look.
             Some(same) if same.seen_at == now && looks > 0 => (looks, same.next_look),
             // One of those that are not remembered one by one: how often it was looked at nobody knows,
             // and they are many.

@@ -1,9 +1,9 @@
-//! Which tuples were refused together, or were still to be tried by halves, when the work on them
-//! stopped. Pure.
+//! The ranges of tuples that one commit could not drop and that were not yet tried in halves when the work on
+//! them stopped. Pure.
 //!
-//! It says in which order and in how large commits tuples are tried, and nothing else: none is kept from
-//! going by it. So the next turn or pass goes on where the last one stopped, instead of having the same
-//! commits refused again.
+//! It decides in which order and in how large commits tuples are tried, and nothing else: it keeps no tuple
+//! from being dropped. The next time slice or pass goes on where the last one stopped, and the same commits
+//! are not refused again.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::sweep::expired::ExpiredTuple;
 /// More parts than this are not remembered: the oldest ones are made one.
 pub const MOST_PARTS: usize = 200;
 
-/// A tuple's place in the order in which tuples go.
+/// A tuple's place in the order in which tuples are dropped.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Bound {
     /// When the range of its values ended.
@@ -110,7 +110,7 @@ impl Parts {
         for expired in tuples {
             let place = Bound::of(&expired);
             let parts = self.before.iter().enumerate().filter(|(_, part)| part.has(&place));
-            // Parts of several rounds may overlap: the narrowest says the most.
+            // Parts of several batches may overlap: the narrowest says the most.
             let narrowness = |part: &Part| (part.state == PartState::Alone, part.halvings);
             match parts.max_by_key(|(_, part)| narrowness(part)) {
                 Some((at, _)) => of_parts[at].push(expired),

@@ -1,4 +1,4 @@
-//! How long what waits is left alone before a pass looks at it again. Pure.
+//! How long the pause of a tuple that waits is. Pure.
 
 use std::time::Duration;
 

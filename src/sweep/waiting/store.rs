@@ -1,7 +1,7 @@
 //! Where it is remembered: `tailrace.waiting`, and `waiting_more` and `waiting_parts` of
 //! `tailrace.table_state`.
 //!
-//! Written only in the session that holds the catalog's lease, after what it tells of was committed, and
+//! Written only in the session that holds the catalog's lease, after what it records was committed, and
 //! after the pass has written the table's row of `table_state`. Whoever vouches for a spec or accepts a
 //! clock without the lease takes away the next look of what waits for evidence, and nothing else: twice is
 //! as good as once, and a pass that puts it back costs one pause.

@@ -27,7 +27,7 @@ fn expired(day: i64) -> ExpiredTuple {
     let tuple = StoredTuple { keys: vec![0], values: vec![Some(day.to_string())] };
     ExpiredTuple {
         tuple: TupleOfSpec { spec_id: 1, tuple },
-        lead: 0,
+        lookup_key: 0,
         display: format!("day {day}"),
         range_end: UtcInstant::from_days(i128::from(day) + 1),
         doubt: Doubt::default(),
@@ -49,7 +49,7 @@ fn pauses_double_from_15_minutes_to_6_hours_and_since_stays() {
     let mut minutes = Vec::new();
     for number in 1..=9 {
         let news = list.refuse(&expired(1), "no", "no".to_owned(), now).is_some();
-        assert_eq!(news, number == 1, "told once");
+        assert_eq!(news, number == 1, "logged once");
         list = WaitingList::of(stored(&list), now, PAUSES);
         let waiting = list.poison(&expired(1).tuple).expect("remembered");
         assert_eq!((waiting.tries, waiting.since, waiting.seen_at), (number, first, now));

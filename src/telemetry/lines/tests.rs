@@ -70,7 +70,7 @@ fn push(lines: &Lines, texts: &[&str]) {
 }
 
 #[test]
-fn a_sink_that_stands_still_blocks_nobody_and_losses_are_told() {
+fn a_blocked_sink_blocks_nobody_and_losses_are_reported() {
     let (lines, fake) = lines(Does::Stands, 6);
     push(&lines, &["a1\n"]);
     // That one is in the hands of the writer, and takes no place any more.

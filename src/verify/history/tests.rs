@@ -54,9 +54,9 @@ fn the_rows_are_those_of_the_history_and_of_one_table() {
     assert_eq!(
         wrong_rows(&drop, &[rows(3, 7, 1)]),
         [
-            "it ended 1 files, and our history says 2",
-            "it ended 10 records, and our history says 20",
-            "it ended 100 bytes, and our history says 200",
+            "it ended 1 files, and the history says 2",
+            "it ended 10 records, and the history says 20",
+            "it ended 100 bytes, and the history says 200",
         ]
     );
     assert_eq!(

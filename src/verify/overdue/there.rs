@@ -10,9 +10,9 @@ pub enum WasThere {
     Yes,
     /// It came later.
     No,
-    /// Nobody can tell: expiry has deleted its snapshot, and the floor is younger than the time.
+    /// Unknown: expiry has deleted its snapshot, and the floor is younger than the time.
     BelowFloor,
-    /// Nobody can tell: its snapshot is missing, and that is not expiry's doing.
+    /// Unknown: its snapshot is missing, and that is not expiry's doing.
     NoSnapshot,
 }
 

@@ -1,4 +1,4 @@
-//! Where the Postgres server programs are.
+//! Finds the Postgres server programs.
 
 use std::env;
 use std::fs;
@@ -16,9 +16,12 @@ const LOCAL: &str = ".postgres";
 /// Where Debian's packages put one folder per major version.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
+/// Where Homebrew puts one folder per major version, on arm64 and on x86_64.
+const HOMEBREW: [&str; 2] = ["/opt/homebrew/opt", "/usr/local/opt"];
+
 /// The folder that holds `initdb` and `postgres`, the first of: `TAILRACE_PG_BIN`,
 /// `.postgres/bin` of the project or of a folder above the working directory, the newest
-/// `/usr/lib/postgresql/*/bin`, and `PATH`.
+/// `/usr/lib/postgresql/*/bin`, the newest `postgresql@*/bin` of Homebrew, and `PATH`.
 ///
 /// A folder that only its owner can enter is passed over when we run as root, because
 /// the server then runs as another user.
@@ -54,6 +57,10 @@ fn candidates() -> Vec<PathBuf> {
         found.extend(start.ancestors().map(|above| above.join(LOCAL).join("bin")));
     }
     found.extend(debian_folders(Path::new(DEBIAN)));
+    for folder in HOMEBREW.map(Path::new) {
+        let majors = (15..=18).rev();
+        found.extend(majors.map(|major| folder.join(format!("postgresql@{major}")).join("bin")));
+    }
     if let Some(path) = env::var_os("PATH") {
         found.extend(env::split_paths(&path));
     }

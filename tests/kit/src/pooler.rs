@@ -1,4 +1,4 @@
-//! A pgbouncer before a private server, on a port of 127.0.0.1.
+//! A pgbouncer in front of a private server, on a port of 127.0.0.1.
 
 use std::fs;
 use std::net::TcpListener;

@@ -1,5 +1,5 @@
-//! A throwaway Postgres cluster: made in a temporary folder, reached through a socket in
-//! it, and gone with the process that started it.
+//! A private Postgres cluster. It is created in a temporary folder and reached through a socket in
+//! that folder. It ends, and the folder is deleted, with the process that started it.
 
 pub(crate) mod folder;
 mod supervisor;

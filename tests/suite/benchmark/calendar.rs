@@ -1,4 +1,4 @@
-//! What was written into the calendar.
+//! Tests the count of rows that were written to the calendar.
 
 use anyhow::Result;
 use sqlx::AssertSqlSafe;

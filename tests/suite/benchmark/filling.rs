@@ -1,4 +1,4 @@
-//! The lakes that are measured are lakes.
+//! Tests that the fixtures are lakes as a server leaves them.
 
 use anyhow::Result;
 use tailrace_kit::lake::Field;
@@ -72,7 +72,7 @@ async fn tables_and_catalogs_alike_have_files_of_their_own() -> Result<()> {
 }
 
 #[tokio::test]
-async fn further_files_go_on_where_those_before_ended() -> Result<()> {
+async fn further_files_continue_where_those_before_ended() -> Result<()> {
     let database = TestDatabase::new().await?;
     let pool = &database.pool;
     let lake = database.catalog("lake").await?;

@@ -1,4 +1,4 @@
-//! How the table is written.
+//! Tests how the table of results is written.
 
 use super::parts::finding::{Finding, Verdict, grouped, markdown, ms, table, wrapped};
 
@@ -41,9 +41,12 @@ fn a_table_keeps_its_shape_whatever_is_in_it() {
         Finding { verdict: Verdict::Unmet, ..Finding::not_measured("hold", "<= 1", String::new()) };
     let missing = Finding::not_measured("cold", ">= 3", "no dd".to_owned());
     let text = table(&[unmet, missing]);
-    assert!(text.contains("| hold | -        | -         | -      | <= 1 | **unmet**"), "{text}");
     assert!(
-        text.contains("| cold | -        | -         | -      | >= 3 | not measured: no dd |"),
+        text.contains("| hold | -        | -             | -      | <= 1 | **unmet**"),
+        "{text}"
+    );
+    assert!(
+        text.contains("| cold | -        | -             | -      | >= 3 | not measured: no dd |"),
         "{text}"
     );
 }

@@ -1,4 +1,5 @@
-//! The parts of the benchmark that decide: its own program has no tests, for nothing runs it here.
+//! Tests of the parts of the benchmark that its results depend on. `cargo test` does not run the
+//! benchmark itself, so they are tested here.
 
 mod calendar;
 mod filling;

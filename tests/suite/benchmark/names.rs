@@ -1,4 +1,4 @@
-//! What the rows are called.
+//! Tests the names of the rows.
 
 use super::parts::names::ALL;
 

@@ -1,4 +1,4 @@
-//! The benchmark's own files.
+//! The files of the benchmark that are tested here.
 
 #[path = "../../../benches/scale/calendar.rs"]
 pub mod calendar;

@@ -1,4 +1,4 @@
-//! The time in the database by the server's log.
+//! Tests the sum of the time in the database by the server's log.
 
 use super::parts::spent::Spent;
 

@@ -1,4 +1,4 @@
-//! What several measurements amount to.
+//! Tests the summary of several measurements.
 
 use std::time::Duration;
 

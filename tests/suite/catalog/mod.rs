@@ -1,4 +1,5 @@
-//! What is asked of the catalog's tables and written to them, on servers and beside others as they are.
+//! Tests of what tailrace reads from the catalog's tables and writes to them, on servers of
+//! different versions and beside other sessions.
 
 pub mod explain;
 pub mod foreign;

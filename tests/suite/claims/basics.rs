@@ -1,17 +1,18 @@
-//! Files of the window are claimed and left alone, and nothing else is.
+//! Tests that the files of the drop window, and no others, are claimed and left alone by
+//! compaction.
 
 use anyhow::Result;
 use tailrace::claims::renew;
 use tailrace::policy::Mode;
 use tailrace_kit::lake::{Field, differences};
-use tailrace_kit::standin::Compaction;
+use tailrace_kit::simulated_loops::Compaction;
 
 use super::{Scene, append, rows_of, settings};
 
 /// With a keep of 7 days and a lead of one: day 7 (by its age) ends 6 days ago and goes in less
 /// than a day, day 8 has expired, day 6 is not yet about to.
 #[tokio::test]
-async fn what_has_expired_or_will_within_the_lead_is_claimed() -> Result<()> {
+async fn what_has_expired_or_will_within_compaction_lead_is_claimed() -> Result<()> {
     let scene = Scene::new().await?;
     let ids = scene.files(&[0, 6, 7, 8, 9, 7, 6]).await?;
     let null = scene.table.append(vec![tailrace_kit::lake::NewFile::new(vec![None])]).await?;
@@ -58,7 +59,9 @@ async fn a_claim_of_the_servers_own_on_the_same_files_is_no_conflict() -> Result
     assert_eq!(scene.all_rows().await?.len(), 2);
 
     let done = compaction.commit(planned.remove(0)).await?;
-    let tailrace_kit::standin::Compacted::Done { output, .. } = done else { panic!("{done:?}") };
+    let tailrace_kit::simulated_loops::Compacted::Done { output, .. } = done else {
+        panic!("{done:?}")
+    };
     scene.renew().await?;
     // Its output is of the same partition.
     assert_eq!(scene.claimed().await?, [output]);
@@ -105,7 +108,7 @@ async fn files_come_and_go_with_the_window() -> Result<()> {
         ["20000", "20001", "20002"].map(|day| tailrace_kit::lake::NewFile::of([day])).to_vec(),
     );
     let ids = ids.await?.file_ids;
-    // Day 20000 is 2024-10-04: a week after its end, less the lead, is 2024-10-11.
+    // Day 20000 is 2024-10-04: a week after its end, less `compaction.lead`, is 2024-10-11.
     for (now, claimed) in [
         ("2024-10-10T23:59:59.999999Z", 0),
         ("2024-10-11T00:00:00Z", 1),

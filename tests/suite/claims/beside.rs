@@ -1,4 +1,4 @@
-//! Several catalogs in one renewal: what is the matter with one is no matter of the others.
+//! Tests of several catalogs in one renewal: a problem in one catalog does not affect the others.
 
 use anyhow::Result;
 use tailrace::claims::renew;
@@ -79,7 +79,7 @@ async fn what_is_not_governed_any_more_is_released_at_once() -> Result<()> {
     Ok(())
 }
 
-/// Where that fails in one catalog it is told of that one, and done in the others.
+/// Where that fails in one catalog it is logged of that one, and done in the others.
 #[tokio::test]
 async fn a_release_that_fails_in_one_catalog_stops_no_other() -> Result<()> {
     let database = TestDatabase::new().await?;

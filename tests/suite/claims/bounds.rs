@@ -1,4 +1,4 @@
-//! How much is claimed, and how it is cut into rows.
+//! Tests of how many files are claimed, and how many one row names.
 
 use anyhow::Result;
 use tailrace::claims::Settings;
@@ -17,8 +17,8 @@ async fn the_soonest_to_expire_come_first() -> Result<()> {
     assert_eq!(scene.claimed().await?, [ids[1], ids[2], ids[4]]);
     // As by the index, which a pass's cursor leads to.
     let mut by_index = few;
-    by_index.reach.small_table = 1;
-    by_index.reach.texts_at_once = 1;
+    by_index.scan_limits.small_table = 1;
+    by_index.scan_limits.values_at_once = 1;
     assert_eq!(scene.renew_with(&by_index).await?.files, 3);
     assert_eq!(scene.claimed().await?, [ids[1], ids[2], ids[4]]);
     Ok(())

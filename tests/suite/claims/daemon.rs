@@ -1,4 +1,4 @@
-//! `tailrace run` renews by itself, beside its passes.
+//! Tests that `tailrace run` renews claims independently of its passes.
 
 use anyhow::Result;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! The ways by which the files of the window are found, which all lead to the same.
+//! Tests that each way to find the files of the window finds the same files.
 
 use anyhow::Result;
 use tailrace::claims::Settings;
@@ -10,7 +10,7 @@ use crate::support::program::days_ago;
 /// No table is small: what there is, is found by text.
 fn by_text() -> Settings {
     let mut settings = settings();
-    settings.reach.small_table = 2;
+    settings.scan_limits.small_table = 2;
     settings
 }
 
@@ -81,7 +81,7 @@ async fn by_the_table_itself_where_its_neighbours_crowd_the_index() -> Result<()
     let ids = scene.files(&[0, 7]).await?;
     scene.database.sweep().await?;
     let mut settings = settings();
-    settings.reach.small_table = 10;
+    settings.scan_limits.small_table = 10;
     scene.renew_with(&settings).await?;
     assert_eq!(scene.claimed().await?, ids[1..]);
     Ok(())

@@ -1,4 +1,4 @@
-//! What a renewal asks, and what brings work to it.
+//! Tests of what a renewal reads, and what brings work to it.
 
 use anyhow::Result;
 use tailrace::catalog::connect::Database;
@@ -144,7 +144,7 @@ async fn an_idle_renewal_writes_nothing() -> Result<()> {
 
 /// What the calendar has in the window is looked for, by the end with the keep and by the next look.
 #[tokio::test]
-async fn rows_of_the_calendar_within_the_lead_bring_work() -> Result<()> {
+async fn rows_of_the_calendar_within_compaction_lead_bring_work() -> Result<()> {
     let scene = Scene::quiet().await?;
     let row = "UPDATE tailrace.calendar
                SET last_end = date_trunc('second', now() - interval '6 days') ";
@@ -158,7 +158,7 @@ async fn rows_of_the_calendar_within_the_lead_bring_work() -> Result<()> {
         scene.sql(&format!("{row} {change} WHERE value = '{}'", days_ago(5))).await?;
         assert_eq!(scene.renew().await?, expected, "{change}");
     }
-    // The lead is the setting's.
+    // `compaction.lead` is the setting's.
     scene.sql("UPDATE tailrace.calendar SET next_look = null").await?;
     let settings = Settings { lead: std::time::Duration::from_secs(3 * 86_400), ..settings() };
     assert_eq!(scene.renew_with(&settings).await?, Asked { kept: 1, ..LOOKED });

@@ -1,4 +1,4 @@
-//! A renewal mirrors the tables' properties, as a pass does.
+//! Tests that a renewal mirrors the tables' properties, as a pass does.
 
 use anyhow::Result;
 use serde_json::{Value, json};

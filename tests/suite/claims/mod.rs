@@ -1,4 +1,4 @@
-//! The shield: what is claimed, renewed and released in `hog_compaction_claim`.
+//! Tests of compaction claims: what is claimed, renewed and released in `hog_compaction_claim`.
 
 mod basics;
 mod beside;

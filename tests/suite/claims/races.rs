@@ -1,4 +1,4 @@
-//! Renewals beside each other, and beside a change of the policy.
+//! Tests of two renewals at the same time, and of a renewal while a policy is changed.
 
 use anyhow::Result;
 use tailrace::catalog::compaction_claims;

@@ -1,4 +1,4 @@
-//! A changed policy releases at once what it no longer drops.
+//! Tests that a change of a policy releases at once what the policy no longer drops.
 
 use anyhow::Result;
 use serde_json::json;

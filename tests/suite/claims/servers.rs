@@ -1,4 +1,4 @@
-//! Older servers.
+//! Tests of renewals on older servers.
 
 use anyhow::Result;
 use tailrace::claims::renew;
@@ -10,7 +10,7 @@ use crate::support::program::days_ago;
 
 /// Before V15 there are no claims: nothing is claimed, nothing fails.
 #[tokio::test]
-async fn without_the_table_of_claims_the_shield_is_off() -> Result<()> {
+async fn without_the_table_of_claims_they_are_off() -> Result<()> {
     let database = TestDatabase::new().await?;
     database.lake.downgrade(14).await?;
     let catalog = database.catalog("lake").await?;
@@ -38,7 +38,7 @@ async fn without_the_lookup_index_only_small_tables_are_claimed() -> Result<()> 
     assert_eq!(scene.claimed().await?, ids[1..]);
     scene.table.append(vec![NewFile::of([days_ago(8)]); 3]).await?;
     let mut settings = settings();
-    settings.reach.small_table = 2;
+    settings.scan_limits.small_table = 2;
     assert_eq!(scene.renew_with(&settings).await?.files, 0);
     assert_eq!(scene.claimed().await?, ids[1..]);
     Ok(())

@@ -1,7 +1,8 @@
-//! Renewals copy partition specs: passes may be further apart than the server keeps one that ended.
+//! Tests that renewals copy partition specs: the time between two passes may be longer than the
+//! server keeps a spec that ended.
 
 use anyhow::Result;
-use tailrace::claims::{Settings as ShieldSettings, renew};
+use tailrace::claims::{Settings as ClaimSettings, renew};
 use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::TableReport;
@@ -23,7 +24,7 @@ async fn sweep_at(database: &TestDatabase, now: &str) -> Result<TableReport> {
 /// A table by day, whose specs by month and by day again began after the pass at its beginning; that by
 /// month has ended, and the server has deleted it. A renewal looked while it was there, if `settings` is
 /// given.
-async fn with_a_vanished_month(settings: Option<ShieldSettings>) -> Result<(TestDatabase, Table)> {
+async fn with_a_vanished_month(settings: Option<ClaimSettings>) -> Result<(TestDatabase, Table)> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;
@@ -52,7 +53,7 @@ async fn with_a_vanished_month(settings: Option<ShieldSettings>) -> Result<(Test
 #[tokio::test]
 async fn a_spec_that_vanishes_before_the_next_pass_is_known() -> Result<()> {
     let on = settings();
-    for settings in [on, ShieldSettings { claims: false, ..on }] {
+    for settings in [on, ClaimSettings { claims: false, ..on }] {
         let (database, table) = with_a_vanished_month(Some(settings)).await?;
         sweep_at(&database, "2027-01-01T06:00:00Z").await?;
         sweep_at(&database, "2027-01-09T00:00:00Z").await?;

@@ -1,4 +1,5 @@
-//! How the program gets to a database that is not simply there: TLS, and a password from a file.
+//! Tests of connections with TLS, with a password from a file, and to a server that does not
+//! answer.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `tailrace drop`.
+//! Tests of `tailrace drop`.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn partitions(answer: &Value) -> Vec<(Value, Value)> {
 }
 
 #[tokio::test]
-async fn it_shows_what_would_go_and_drops_what_is_named_once() -> Result<()> {
+async fn it_shows_what_would_be_dropped_and_drops_it_once() -> Result<()> {
     let database = TestDatabase::new().await?;
     let table = teams(&database).await?;
     let key = "0b9f6d0e-6f0e-4a3e-9c83-0d4f6a1f9a10";
@@ -100,11 +100,11 @@ async fn what_is_wrong_is_said_and_nothing_goes() -> Result<()> {
     let database = TestDatabase::new().await?;
     let table = teams(&database).await?;
     for (more, code, words) in [
-        (vec!["--partition", "day=2026-09-17"], 1, "no value for identity(team)"),
-        (vec!["--partition", r#"["1"]"#], 1, "has 1 values, and spec 1 has 2 keys"),
-        (vec!["--partition", r#"["1","*"]"#], 1, "wildcard"),
-        (vec![], 1, "no partition is named"),
-        (vec!["--from-file", "/nowhere/list"], 1, "reading /nowhere/list"),
+        (vec!["--partition", "day=2026-09-17"], 2, "no value for identity(team)"),
+        (vec!["--partition", r#"["1"]"#], 2, "has 1 values, and spec 1 has 2 keys"),
+        (vec!["--partition", r#"["1","*"]"#], 2, "wildcard"),
+        (vec![], 2, "--partition <PARTITION>"),
+        (vec!["--from-file", "/nowhere/list"], 2, "reading /nowhere/list"),
         (vec!["--partition", r#"["1","1"]"#, "--idempotency-key", "x"], 2, "--idempotency-key"),
     ] {
         let args = [&["drop", "lake", "events.raw", "--yes"][..], &more].concat();
@@ -167,7 +167,7 @@ async fn a_fenced_policy_tells_consumers_to_reconcile() -> Result<()> {
     assert_eq!(database.ran(&keep).await?.code, 0);
     let fence = async || -> Result<Value> {
         let get = ["policy", "get", "lake", "events.raw", "--output", "json"];
-        Ok(database.done(&get).await?[0]["fence"].clone())
+        Ok(database.policies(&get).await?[0]["fence"].clone())
     };
     assert_eq!(fence().await?, json!(true));
     let back = [&keep[..], &["--fence=false"]].concat();

@@ -1,4 +1,4 @@
-//! 0 done, 1 failed, 2 usage or configuration, 3 some tables failed.
+//! Tests of exit codes: 0 done, 1 failed, 2 usage or configuration, 3 some tables failed.
 
 use anyhow::Result;
 use tailrace_kit::lake::{Field, NewFile};

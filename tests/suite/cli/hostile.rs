@@ -1,11 +1,11 @@
-//! Whatever names, values and notes a catalog holds: no command makes a terminal do anything but show
-//! them, none draws a line of its own, and JSON is JSON with the very same texts in it.
+//! Tests with hostile names, values and notes in a catalog: no command prints what controls a
+//! terminal, none of them can forge a line, and JSON holds exactly these texts.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 use tailrace::policy::Mode;
 use tailrace_kit::lake::{Field, Table};
-use tailrace_kit::standin::Consumer;
+use tailrace_kit::simulated_loops::Consumer;
 
 use crate::support::TestDatabase;
 use crate::support::governed::Ran;
@@ -144,7 +144,7 @@ async fn no_command_prints_what_a_terminal_obeys() -> Result<()> {
         }
     }
 
-    // What is asked on a terminal, what goes wrong, and what changes something.
+    // What is asked on a terminal, errors, and what changes something.
     let no_table = scene.name("nothing");
     for (args, code) in [
         (&["spec", "trust", HOSTILE, &raw, "1", "--reason", HOSTILE][..], 2),
@@ -156,7 +156,7 @@ async fn no_command_prints_what_a_terminal_obeys() -> Result<()> {
         (&["policy", "set", HOSTILE, &raw, "--field", &field, "--keep", HOSTILE], 2),
         (&["policy", "get", HOSTILE, &no_table], 1),
         (&["plan", "--catalog", HOSTILE, "--table", &no_table], 1),
-        (&["drop", HOSTILE, &raw, "--yes", "--partition", &named], 1),
+        (&["drop", HOSTILE, &raw, "--yes", "--partition", &named], 2),
         (&["drop", HOSTILE, &raw, "--yes", "--partition", &partition, "--author", HOSTILE], 0),
         (&["policy", "unset", HOSTILE, &observed], 0),
         (&["sweep"], 3),

@@ -1,4 +1,4 @@
-//! `tailrace drop` of instants: each stands for every text that is stored of it.
+//! Tests of `tailrace drop` with instants: each stands for every stored value of that instant.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -65,8 +65,8 @@ async fn an_instant_ends_every_text_of_it_in_its_table_alone() -> Result<()> {
             line("2026-10-31T07:00:00+02:00", "    "),
         ]
         .concat();
-        let footnote = "  An instant stands for the texts that are stored of it, which are listed; \
-                        one that is first stored from now on stays\n";
+        let footnote = "  An instant stands for the values that are stored of it, which are listed; \
+                        one that is first stored from now on is kept\n";
         assert!(dry.out.ends_with(&format!("{lines}{footnote}")), "{}", dry.out);
         assert_eq!((dry.code, dry.err.as_str()), (0, ""));
 
@@ -209,7 +209,7 @@ async fn a_retry_gets_the_first_answer_again() -> Result<()> {
         assert_eq!(again["snapshot_id"], first["snapshot_id"]);
         // The key is that request's alone.
         let other = database.ran(&drop_of("at=2026-10-31T06:00:00Z", &key)).await?;
-        assert_eq!(other.code, 1);
+        assert_eq!(other.code, 2);
         assert!(other.err.contains("idempotency_key was used by another request"), "{}", other.err);
     }
     Ok(())
@@ -239,7 +239,7 @@ async fn an_instant_that_is_named_twice_is_refused() -> Result<()> {
     by_instant(&database, "timestamptz", &TZ[..2]).await?;
     let twice = ["--partition", "at=2026-10-31T07:00:00+02:00", "--yes"];
     let ran = database.ran(&drop_of(FIVE, &twice)).await?;
-    assert_eq!(ran.code, 1);
+    assert_eq!(ran.code, 2);
     assert!(ran.err.contains("is named twice"), "{}", ran.err);
     Ok(())
 }

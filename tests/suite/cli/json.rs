@@ -1,4 +1,4 @@
-//! The JSON of `plan` and `sweep`, key by key as it was promised to programs.
+//! Tests of the JSON of `plan` and `sweep`: the keys that are documented for programs, one by one.
 
 use std::collections::BTreeSet;
 

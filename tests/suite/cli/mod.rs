@@ -1,11 +1,13 @@
-//! The command line: results, exit codes, connections.
+//! Tests of the command line: results, exit codes, connections.
 
 mod connections;
 mod drop;
 mod exit_codes;
 mod hostile;
+mod init;
 mod instants;
 mod json;
+mod manual;
 mod passfile;
 mod spec;
 mod streams;

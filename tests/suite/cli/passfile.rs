@@ -1,4 +1,5 @@
-//! Where the password comes from: the URL, `PGPASSWORD`, libpq's password file, in this order.
+//! Tests of the sources of the password, in their order: the URL, `PGPASSWORD`, libpq's password
+//! file.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! `tailrace spec list` and `tailrace spec trust`.
+//! Tests of `tailrace spec list` and `tailrace spec trust`.
 
 use anyhow::Result;
 use chrono::Datelike;
@@ -50,7 +50,7 @@ async fn list(database: &TestDatabase) -> Result<Vec<Value>> {
 }
 
 #[tokio::test]
-async fn doubtful_files_go_once_their_spec_is_trusted() -> Result<()> {
+async fn ambiguous_files_are_dropped_once_their_spec_is_trusted() -> Result<()> {
     let database = TestDatabase::new().await?;
     let table = of_tenants(&database).await?;
     database.policy("lake", "events.raw", "day(at)", "7d").await?;
@@ -58,12 +58,11 @@ async fn doubtful_files_go_once_their_spec_is_trusted() -> Result<()> {
     assert_eq!(plan["tables"][0]["kept"], json!({"ambiguous_spec": 1}));
     assert_eq!(database.sweep_one().await?.outcome, Outcome::NothingToDo);
 
-    // Nobody to ask, and nobody said yes: it shows what would go, and does nothing.
+    // Nobody to ask, and nobody said yes: it shows what would be dropped, and does nothing.
     let ran = database.ran(&trust("backfilled by hand", &[])).await?;
     assert_eq!((ran.code, ran.out.as_str()), (2, ""));
     assert!(ran.err.contains("there is no terminal to ask on: say --yes"), "{}", ran.err);
-    let shown = "Under the policy day(at) keep 7d, enforce: what is kept now and dropped by the \
-                 next pass\n\
+    let shown = "Under the policy day(at) keep 7d, enforce: kept now, and dropped by the next pass:\n\
                  \x20 expired      1 partition: 1 file, 0 vectors, 10 records, 100 B\n\
                  \x20   1970-02-12  ended 1970-02-13T00:00:00Z  1 file  100 B\n\
                  \x20 may also be  a value of identity(tenant)\n";
@@ -107,7 +106,7 @@ async fn doubtful_files_go_once_their_spec_is_trusted() -> Result<()> {
 async fn trust_says_what_it_means_where_nothing_goes_for_it() -> Result<()> {
     for (mode, words) in [
         (None, "No policy is in force for the table: nothing would be dropped now.\n"),
-        (Some(Mode::Observe), "observe: what has expired then, and stays for the policy's mode\n"),
+        (Some(Mode::Observe), "observe: expired then, but not dropped in this mode:\n"),
     ] {
         let database = TestDatabase::new().await?;
         let table = of_tenants(&database).await?;
@@ -223,10 +222,10 @@ async fn other_readings_of_the_column_and_newer_rows_still_keep() -> Result<()> 
         .ran(&["spec", "trust", "lake", "events.raw", "4", "--reason", "checked", "--yes"])
         .await?;
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.out.contains("nothing that is kept now would be dropped.\n"), "{}", ran.out);
+    assert!(ran.out.contains("nothing that is kept now would be dropped\n"), "{}", ran.out);
     assert_eq!(database.sweep_one().await?.outcome, Outcome::NothingToDo);
     let plan = database.done(&["plan", "--output", "json"]).await?;
-    // The file of spec 2 is as doubtful as before; the two of spec 4 are not, and stay.
+    // The file of spec 2 is as ambiguous as before; the two of spec 4 are not, and stay.
     let expected = json!({"ambiguous_spec": 2, "newer_rows_than_partition": 1});
     assert_eq!(plan["tables"][0]["kept"], expected);
     let expected = [values(["42"]), values([this_month.as_str()]), values(["43"])];
@@ -254,9 +253,14 @@ async fn every_known_spec_is_listed() -> Result<()> {
         (
             0,
             "lake events.raw\n\
-             SPEC  FIELDS            STATE  SEEN     BEGAN           MARK  TRUSTED\n\
-             1     identity(tenant)  ended  not yet  with its table  -     no\n\
-             2     day(at)           live   not yet  later           -     no\n"
+             \x20 spec 1: identity(tenant): ended, began with its table\n\
+             \x20   seen     not yet\n\
+             \x20   mark     none\n\
+             \x20   trusted  no\n\
+             \x20 spec 2: day(at): live, began later than its table\n\
+             \x20   seen     not yet\n\
+             \x20   mark     none\n\
+             \x20   trusted  no\n"
         )
     );
 
@@ -290,8 +294,8 @@ async fn every_known_spec_is_listed() -> Result<()> {
     assert_eq!(marks, vec![(json!({"row_id": 10, "noted_at": due}), Value::Null); 2]);
     let text = database.ran(&["spec", "list", "lake", "events.raw"]).await?;
     let line = format!(
-        "2     day(at)           live         {copied}  later           row 10, noted {due}  \
-         {copied} by tester: two\\nlines\n"
+        "  spec 2: day(at): live, began later than its table\n    seen     {copied}\n    mark     row 10, \
+         noted {due}\n    trusted  {copied} by tester: two\\nlines\n"
     );
     assert!(text.out.ends_with(&line), "{}", text.out);
     Ok(())

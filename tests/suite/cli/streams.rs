@@ -1,4 +1,4 @@
-//! Results on stdout, the log on stderr, and nothing else on either.
+//! Tests that results are on stdout, that the log is on stderr, and that nothing else is on either.
 
 use anyhow::Result;
 use tailrace_kit::lake::{Field, NewFile};

@@ -1,4 +1,4 @@
-//! What `tailrace drop` shows of partitions, and what it says where none matches.
+//! Tests of what `tailrace drop` shows of partitions, and of its message where none matches.
 
 use anyhow::Result;
 use tailrace_kit::lake::{Column, Field, NewFile, Table};
@@ -52,7 +52,7 @@ async fn what_was_typed_is_shown_with_what_is_stored_and_its_meaning() -> Result
         r#"["1","20775"]  2026-11-18T00:00:00Z to 2026-11-19T00:00:00Z  spec 1  1 file  100 B"#;
     let typed = "day=2026-11-18,team=1";
     assert_eq!(shown(&database, typed).await?, [format!("{typed}  {stored}")]);
-    // Stored texts are what was typed.
+    // The values are those that were typed.
     assert_eq!(shown(&database, r#"["1","20775"]"#).await?, [stored]);
     for (field, partition, stored, range) in [
         (Field::year("at"), "year=2026", "56", "2026-01-01T00:00:00Z to 2027-01-01T00:00:00Z"),
@@ -165,7 +165,7 @@ async fn other_values_are_near_in_the_order_of_their_texts() -> Result<()> {
     };
     assert_eq!(said(&database, &["kind=d"]).await?[1..], near(&["b", "c", "e", "f", "g"]));
     assert_eq!(said(&database, &["kind=z"]).await?[1..], near(&["b", "c", "e", "f", "g"]));
-    // No stored text commands the terminal.
+    // No stored value commands the terminal.
     let first = said(&database, &["kind=A"]).await?;
     let esc = r"\u001b[2J\u009b";
     assert_eq!(

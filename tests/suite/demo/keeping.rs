@@ -1,4 +1,4 @@
-//! The demo that stays: what it invites to, and how it ends.
+//! Tests of the demo that is left running: the commands that it prints, and how it ends.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::{demo, left_over, temporary};
 /// What the commands to copy begin with.
 const PROMPT: &str = "   $ ";
 
-/// A demo that has come to its invitation.
+/// A demo that has printed its commands.
 struct Kept {
     process: Child,
     commands: Vec<String>,
@@ -25,7 +25,12 @@ impl Kept {
         let shown = BufReader::new(process.stdout.take().context("a pipe")?).lines();
         let mut kept = Self { process, commands: Vec::new() };
         for line in shown {
-            if let Some(command) = line?.strip_prefix(PROMPT) {
+            let line = line?;
+            let cut = kept.commands.last_mut().filter(|command| command.ends_with('\\'));
+            if let Some(command) = cut {
+                command.push('\n');
+                command.push_str(&line);
+            } else if let Some(command) = line.strip_prefix(PROMPT) {
                 kept.commands.push(command.to_owned());
                 if command == "tailrace run" {
                     return Ok(kept);
@@ -84,8 +89,8 @@ fn each_printed_command_works_and_the_interrupt_ends_all() -> Result<()> {
     ] {
         assert!(shown.lines().any(|shown| shown == line), "{line}\n{shown}");
     }
-    // 14 days, of which with 5d those go that have ended 5 days ago: one more if a day ended
-    // while we looked.
+    // 14 days, of which with 5d those are dropped that ended 5 days ago: one more if a day ended
+    // meanwhile.
     let more = usize::from(Utc::now().date_naive() != started);
     let as_many = |found: usize| found == 8 || found == 8 + more;
     let would = shown.lines().filter(|line| line.starts_with("  would drop ")).count();

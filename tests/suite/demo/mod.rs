@@ -1,7 +1,9 @@
-//! The demo (`examples/demo`) as a process.
+//! Tests of the demo (`examples/demo`) as a process.
 
 mod keeping;
 mod program;
+#[cfg(target_os = "linux")]
+mod terminal;
 mod to_the_end;
 
 use std::fs;
@@ -13,6 +15,9 @@ use anyhow::Result;
 use tempfile::TempDir;
 
 use program::program;
+
+/// What decides on colour beside the terminal.
+const COLORS: [&str; 3] = ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"];
 
 /// A folder for temporary files in which the demo, and nothing else, leaves what it leaves.
 /// As with the usual one, everybody may make files in it and remove their own: as root the
@@ -27,13 +32,14 @@ fn temporary() -> Result<TempDir> {
 fn demo(temporary: &Path, args: &[&str]) -> Result<Command> {
     let mut command = Command::new(program()?);
     command.args(args).env("TMPDIR", temporary).stdin(Stdio::null());
-    for variable in ["RUST_LOG", "DATABASE_URL", "TAILRACE_ENV", "TAILRACE__DATABASE__URL"] {
+    let settings = ["RUST_LOG", "DATABASE_URL", "TAILRACE_ENV", "TAILRACE__DATABASE__URL"];
+    for variable in settings.iter().chain(&COLORS) {
         command.env_remove(variable);
     }
     Ok(command)
 }
 
-/// What of a demo is left: files in its folder, and processes that were told of it.
+/// What of a demo is left: files in its folder, and processes with its name in their commands.
 fn left_over(temporary: &Path) -> Result<Vec<String>> {
     let mut left = Vec::new();
     for entry in fs::read_dir(temporary)? {

@@ -1,5 +1,5 @@
-//! The demo's program. `cargo test` builds the tests of an example and not the example itself, so
-//! it is built here as `make demo` builds it; next to nothing is left to compile by then.
+//! The program of the demo. `cargo test` builds the tests of an example and not the example itself,
+//! so the demo is built here as `make demo` builds it. Little is left to compile by then.
 
 use std::env;
 use std::path::PathBuf;

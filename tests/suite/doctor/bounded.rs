@@ -1,8 +1,8 @@
-//! What is read of a long queue to tell its depth and its pace.
+//! Tests that a bounded number of rows of a long queue is read to determine its depth and its pace.
 
 use anyhow::Result;
 use tailrace::catalog::connect::close;
-use tailrace::catalog::inventory::upkeep::drained_of_late;
+use tailrace::catalog::inventory::maintenance_state::drained_of_late;
 use tailrace::catalog::removal_queue::undrained;
 
 use crate::support::TestDatabase;

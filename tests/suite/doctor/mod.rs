@@ -1,7 +1,9 @@
-//! `tailrace doctor`: each finding where it belongs, and nowhere else.
+//! Tests of `tailrace doctor`: each finding is made where it applies, and nowhere else.
 
 mod bounded;
+mod bundle;
 pub mod debt;
+mod maintenance_state;
 mod own_role;
 mod policies;
 mod rights;
@@ -9,7 +11,6 @@ mod row_security;
 mod secrets;
 mod server;
 mod specs;
-mod upkeep;
 
 use anyhow::Result;
 use serde_json::Value;

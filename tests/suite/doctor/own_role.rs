@@ -1,5 +1,5 @@
-//! A role that may too much and is somebody else's too: what is printed makes another role, and
-//! takes nothing from anybody.
+//! Tests with a role that has too many rights and that others use too: what doctor prints creates
+//! another role and revokes nothing.
 
 use anyhow::{Context, Result, ensure};
 use tailrace::doctor::Level;
@@ -81,20 +81,20 @@ async fn nothing_is_taken_from_a_role_that_somebody_else_may_need() -> Result<()
         // An owner's right to another table is not revoked either.
         (
             "ALTER TABLE hog_table_stats OWNER TO {}; GRANT DELETE ON hog_data_file TO {}",
-            vec!["owns hog_table_stats", "may more than it needs: delete on hog_data_file"],
+            vec!["owns hog_table_stats", "has more rights than it needs: delete on hog_data_file"],
         ),
         (
             "ALTER ROLE {} CREATEDB; GRANT DELETE ON hog_data_file TO {}",
-            vec!["is createdb", "may more than it needs: delete on hog_data_file"],
+            vec!["is createdb", "has more rights than it needs: delete on hog_data_file"],
         ),
         // Whoever commits for hoglake's clients adds files.
         (
             "GRANT INSERT, UPDATE ON hog_data_file TO {}",
-            vec!["may more than it needs: insert on hog_data_file, update on hog_data_file"],
+            vec!["has more rights than it needs: insert on hog_data_file, update on hog_data_file"],
         ),
         (
             "GRANT INSERT (path) ON hog_data_file TO {}",
-            vec!["may more than it needs: insert (path) on hog_data_file"],
+            vec!["has more rights than it needs: insert (path) on hog_data_file"],
         ),
     ] {
         let database = TestDatabase::new().await?;

@@ -1,5 +1,5 @@
-//! Policies without effect, passes that do not come, consumers that do not hear, tables without a
-//! policy.
+//! Tests of the findings on policies without effect, passes that do not run, consumers of the feed
+//! that lag, and tables without a policy.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use tailrace::doctor::{Doctor, examine};
 use tailrace::policy::Mode;
 use tailrace_kit::lake::{CatalogOptions, Field, NewFile, Table};
-use tailrace_kit::standin::Consumer;
+use tailrace_kit::simulated_loops::Consumer;
 
 use crate::doctor::debt::Tier;
 use crate::doctor::text;
@@ -113,7 +113,7 @@ async fn passes_that_do_not_come() -> Result<()> {
     let database = TestDatabase::new().await?;
     let table = a_table(&database).await?;
     database.govern(&table, "at", "7d").await?;
-    let late = [("warning", "no full pass came to its end of late over events.raw")];
+    let late = [("warning", "no full pass has finished lately over events.raw")];
     let set = |age: &str| {
         format!("UPDATE tailrace.policy SET updated_at = clock_timestamp() - interval '{age}'")
     };
@@ -153,7 +153,7 @@ async fn passes_that_do_not_come_for_a_property() -> Result<()> {
     let property = r#"{"field": "at", "keep": "7d"}"#;
     let set = table.set_property("partition_retention", Some(property)).await?;
     let none = [("ok", "no full pass yet, and none is due")];
-    let late = [("warning", "no full pass came to its end of late over events.raw")];
+    let late = [("warning", "no full pass has finished lately over events.raw")];
     for _ in ["not mirrored", "mirrored"] {
         for (hours, expected) in [(47, none), (49, late)] {
             let then = Utc::now() - TimeDelta::hours(hours);
@@ -213,14 +213,14 @@ async fn what_a_policy_would_free() -> Result<()> {
     Ok(())
 }
 
-/// A table with more files than are read at once is told of by the server's sample.
+/// A table with more files than are read at once is reported from the server's sample.
 #[tokio::test]
 async fn what_it_would_free_of_a_large_table() -> Result<()> {
     let database = TestDatabase::new().await?;
     let table = a_table(&database).await?;
     table.append(vec![NewFile::of([days_ago(9)])]).await?;
     let mut settings = settings();
-    settings.reach.small_table = 1;
+    settings.scan_limits.small_table = 1;
     let own = database.tailrace();
     let doctor = Doctor { database: &own, settings: &settings, catalog: Some("lake") };
     let what = async || -> Result<String> {

@@ -1,4 +1,4 @@
-//! What the role may, must and need not.
+//! Tests of the findings on rights that the role has, needs, and should not have.
 
 use anyhow::{Context, Result};
 use tailrace::catalog::connect::{Access, Database, close};
@@ -97,7 +97,7 @@ async fn each_right_that_is_missing_is_told_with_its_grant() -> Result<()> {
         let lacks = format!(
             "the role {} lacks 1 of the rights for {}",
             role.name,
-            right.purpose.in_words()
+            right.purpose.describe()
         );
         let findings = role.findings().await?;
         assert_eq!(told(&findings), [(level, lacks.as_str(), vec![grant.as_str()])]);
@@ -148,7 +148,8 @@ async fn what_is_too_much_is_told_with_its_revoke() -> Result<()> {
             let back = "grant update (end_snapshot) on public.hog_data_file to";
             statements.push(format!("{back} {};", role.name));
         }
-        let what = format!("the role {} may more than it needs: {privilege} on {on}", role.name);
+        let what =
+            format!("the role {} has more rights than it needs: {privilege} on {on}", role.name);
         let findings = role.findings().await?;
         let expected = statements.iter().map(String::as_str).collect();
         assert_eq!(told(&findings), [(Level::Warning, what.as_str(), expected)]);

@@ -1,4 +1,5 @@
-//! Row-level security on a table: statements that would see a part of it fail, and doctor names it.
+//! Tests with row-level security on a table: statements that would see only some rows fail, and
+//! doctor names the table.
 
 use anyhow::Result;
 use tailrace_kit::lake::{Field, NewFile};

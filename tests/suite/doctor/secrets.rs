@@ -1,5 +1,5 @@
-//! What the issue form asks for holds no secret: the JSON of doctor, where all can be read, where next to nothing
-//! can, and where nobody is there to ask.
+//! Tests that the JSON of doctor, which the issue form asks for, has no secret in it: with all
+//! rights, with almost none, and without a database.
 
 use anyhow::Result;
 use tailrace_kit::lake::Field;

@@ -1,4 +1,4 @@
-//! Which server it is, what it lacks, and its indexes.
+//! Tests of the findings on the server: its version, what it lacks, and its indexes.
 
 use anyhow::Result;
 use tailrace::catalog::connect::{Access, close};
@@ -67,12 +67,12 @@ async fn an_older_server_is_told_what_it_lacks() -> Result<()> {
     assert_eq!(said.of("server"), [("note", "the server is at V14")]);
     assert_eq!(
         text(&said.whole("server")[0]["why"]),
-        "nothing keeps compaction from rewriting partitions that are about to go (V15); which row names \
-         a queued path that cleanup skips cannot be told (V17); the feed of \
-         changes looks for ended files without an index (V19); cleanup holds the commit lock, some 19 s \
-         for 1,000 objects: passes wait meanwhile, and where it is switched off for that objects stay \
-         (V21); the sample does not tell how many \
-         rows it stands for (V22); passes over large tables read all of their files (V23)"
+        "nothing keeps compaction from rewriting partitions that are about to be dropped (V15); \
+         which row names a queued path that cleanup skips is unknown (V17); the feed of changes \
+         looks for ended files without an index (V19); cleanup holds the commit lock, some 19 s \
+         for 1,000 objects: passes wait meanwhile, and where it is switched off for that objects \
+         stay (V21); the sample does not tell how many rows it stands for (V22); passes over \
+         large tables read all of their files (V23)"
     );
     assert_eq!(
         said.of("indexes"),

@@ -1,4 +1,4 @@
-//! Specs that somebody trusted, and those that wait for their mark.
+//! Tests of the findings on specs that somebody trusted, and on specs without a mark yet.
 
 use anyhow::Result;
 use tailrace::rules::instant::UtcInstant;

@@ -1,9 +1,9 @@
-//! Files and vectors that come and go between planning and the grant of the lock.
+//! Tests of files and vectors that begin or end between planning and the grant of the lock.
 
 use anyhow::Result;
 use tailrace::drop::{DropOutcome, DropRequest, drop_tuples};
 use tailrace_kit::lake::Field;
-use tailrace_kit::standin::truncate;
+use tailrace_kit::simulated_loops::truncate;
 
 use super::{Scene, days_of, file, per_tuple, receipt, request};
 use crate::explicit::patient;
@@ -76,7 +76,7 @@ async fn a_planned_vector_that_ended_is_not_ended_again() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_late_file_goes_with_its_late_vector() -> Result<()> {
+async fn a_late_file_is_dropped_with_its_late_vector() -> Result<()> {
     let scene = Scene::new().await?;
     let files = scene.append(["1", "3"]).await?;
     let landing = async {
@@ -120,7 +120,7 @@ async fn a_new_vector_ends_with_a_file_of_a_piece() -> Result<()> {
     // Out of order, as a list of another making may be.
     let found = [(files[1], 0), (files[0], 0)];
     let piece = DropRequest {
-        lead: &[0],
+        lookup_keys: &[0],
         found: &found,
         found_below: below,
         late: None,

@@ -1,4 +1,4 @@
-//! `drop.max_hold` bounds a hold as a whole, whatever it is made of; what is longer is rolled back.
+//! Tests of `drop.max_hold`, which limits the total length of a hold. A longer hold is rolled back.
 
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ impl Scene {
     /// What a pass does with the day 1.
     async fn attempt(&self, session: &mut Session, limits: &Limits) -> Attempt {
         let tuples = days_of(&["1"]);
-        let request = super::DropRequest { lead: &[0], ..request(&self.identity, &tuples) };
+        let request = super::DropRequest { lookup_keys: &[0], ..request(&self.identity, &tuples) };
         drop_tuples(session, &request, limits).await
     }
 

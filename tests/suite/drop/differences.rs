@@ -1,5 +1,5 @@
-//! Where a pass, an explicit drop and a truncate differ: the table at the head of `drop/commit.rs`, row
-//! by row. Most of it is asserted elsewhere already, and here is the rest.
+//! Tests of where a pass, an explicit drop and a truncate differ, row by row of the table of
+//! `Authority` in `src/drop/guard.rs`. Most rows are tested elsewhere, and the others here.
 //!
 //! | | pass | explicit drop | truncate |
 //! |---|---|---|---|
@@ -120,7 +120,7 @@ async fn with_a_key_a_receipt_answers_before_any_other_guard() -> Result<()> {
     Ok(())
 }
 
-/// Whoever names what goes asks for no policy, and waits for nobody who writes one.
+/// Whoever names what is dropped asks for no policy, and waits for nobody who writes one.
 #[tokio::test]
 async fn a_policy_that_is_being_written_stops_a_pass_alone() -> Result<()> {
     for way in WAYS {

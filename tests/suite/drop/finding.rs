@@ -1,4 +1,4 @@
-//! Which files a list of tuples has, by whichever way they are found.
+//! Tests of which files belong to a list of tuples, for each way to find them.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -14,18 +14,18 @@ use tailrace::catalog::tuples::TupleOfSpec;
 use tailrace::rules::expiry::StoredTuple;
 use tailrace_kit::lake::{Field, NewFile};
 
-use super::warming::read_by;
+use super::prewarming::read_by;
 use super::{Scene, days_of, file};
 use crate::explicit::wire::Wire;
 
 async fn found(
     session: &mut Session,
     table: &TableIdentity,
-    (tuples, lead): (&[TupleOfSpec], &[usize]),
+    (tuples, lookup_keys): (&[TupleOfSpec], &[usize]),
     from_id: i64,
 ) -> Result<Vec<(i64, i32)>> {
     let TableIdentity { catalog_id, table_id, .. } = *table;
-    Ok(files_of(session, catalog_id, table_id, tuples, lead, from_id, i64::MAX).await?)
+    Ok(files_of(session, catalog_id, table_id, tuples, lookup_keys, from_id, i64::MAX).await?)
 }
 
 /// With the lookup index and, on a server without it, by the primary key and by the table's files.
@@ -63,18 +63,19 @@ async fn each_way_finds_the_same_files() -> Result<()> {
         tuple([Some("1"), None]),
         tuple([None, None]),
     ];
-    // The first is also to be found by the lead of the second, and the third by that of the first.
-    let lead = [0, 1, 0, 0];
+    // The first is also to be found by the lookup key of the second, and the third by that of the first.
+    let lookup_keys = [0, 1, 0, 0];
     let all = [(ids[0], 0), (ids[2], 2), (ids[3], 1), (ids[6], 0), (ids[7], 3)];
     let identity = scene.database.live(&table).await?.identity;
     let mut session = scene.database.tailrace().session().await?;
     for has_index in [true, false] {
         for (from_id, expected) in [(0, &all[..]), (ids[2], &all[1..]), (ids[6], &all[3..])] {
-            let files = found(&mut session, &identity, (&tuples, &lead), from_id).await?;
+            let files = found(&mut session, &identity, (&tuples, &lookup_keys), from_id).await?;
             assert_eq!(files, expected, "{has_index} {from_id}");
         }
         let TableIdentity { catalog_id, table_id, .. } = identity;
-        let search = Search { catalog_id, table_id, tuples: &tuples, lead: &lead, from_id: 0 };
+        let search =
+            Search { catalog_id, table_id, tuples: &tuples, lookup_keys: &lookup_keys, from_id: 0 };
         let counts = count_files(&mut session, &search).await?;
         let files: Vec<_> = counts.iter().map(|(number, counts)| (*number, counts.files)).collect();
         assert_eq!(files, [(0, 2), (1, 1), (2, 1), (3, 1)], "each once: {has_index}");
@@ -117,9 +118,9 @@ async fn what_is_more_than_a_page_is_read_on() -> Result<()> {
         .collect::<Result<_>>()?;
     expected.sort_unstable();
     assert_eq!(expected.len(), 635);
-    let lead = vec![0; tuples.len()];
+    let lookup_keys = vec![0; tuples.len()];
     let mut session = scene.database.tailrace().session().await?;
-    let files = found(&mut session, &scene.identity, (&tuples, &lead), 0).await?;
+    let files = found(&mut session, &scene.identity, (&tuples, &lookup_keys), 0).await?;
     assert_eq!(files, expected);
     Ok(())
 }
@@ -132,10 +133,10 @@ async fn files_are_found_by_their_keys_whatever_the_planner_believes() -> Result
     scene.table.append((0..3000).map(|day| file(&day.to_string())).collect()).await?;
     let days: Vec<_> = (0..600).map(|day| day.to_string()).collect();
     let tuples = days_of(&days.iter().map(String::as_str).collect::<Vec<_>>());
-    let lead = vec![0; tuples.len()];
+    let lookup_keys = vec![0; tuples.len()];
     let (wire, through) = Wire::to(&scene.database).await?;
     let mut session = through.session().await?;
-    let files = found(&mut session, &scene.identity, (&tuples, &lead), 0).await?;
+    let files = found(&mut session, &scene.identity, (&tuples, &lookup_keys), 0).await?;
     assert_eq!(files.len(), 600);
     let asked = wire.asked();
     let sql = asked.iter().find(|sql| sql.starts_with("select f.value_no")).context("asked")?;
@@ -165,7 +166,7 @@ async fn a_visit_ends_when_told_to_and_counts_its_own_files() -> Result<()> {
         catalog_id: scene.catalog.catalog_id,
         table_id: scene.table.table_id,
         tuples: &tuples,
-        lead: &[0, 0, 0],
+        lookup_keys: &[0, 0, 0],
         from_id: 0,
     };
     let mut session = scene.database.tailrace().session().await?;

@@ -1,5 +1,5 @@
-//! DDL on a table of the catalog, or of ours, that is met under the commit lock: whoever drops gives up
-//! within `drop.row_lock_timeout`, lets go of the commit lock, and names the table.
+//! Tests of DDL on a table of the catalog or of tailrace, met under the commit lock. A drop gives
+//! up within `drop.row_lock_timeout`, releases the commit lock, and names the table.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tailrace::explicit::problem::Problem;
 use tailrace::explicit::{Bounds, drop_partitions, truncate};
 use tailrace::sweep::report::Outcome;
 use tailrace::sweep::{Scope, run_pass};
-use tailrace_kit::standin::HeldFiles;
+use tailrace_kit::simulated_loops::HeldFiles;
 
 use crate::drop::races::{self, Scene, file};
 use crate::explicit::wire::Wire;
@@ -165,7 +165,7 @@ async fn tries_again(scene: &Scene, table: &str, pauses: usize) -> Result<()> {
     Ok(())
 }
 
-/// As where the commit lock was not had: after a pause the same pass tries again.
+/// As where the commit lock could not be acquired: after a pause the same pass tries again.
 #[tokio::test]
 async fn a_pass_tries_again_after_a_pause() -> Result<()> {
     for table in TABLES {
@@ -192,7 +192,7 @@ async fn the_log_says_for_which_table_a_pass_pauses() -> Result<()> {
     queue(&scene.catalog, 1).await?;
     let ddl = Ddl::queued(&scene.database, "hog_namespace").await?;
     gate.open().await?;
-    until("it is told of the table", async || {
+    until("it is logged of the table", async || {
         Ok(run.so_far("lock_backoff").iter().any(|line| line["locked_table"] == "hog_namespace"))
     })
     .await?;
@@ -280,9 +280,9 @@ async fn a_row_is_told_as_a_row() -> Result<()> {
     other.end().await
 }
 
-/// Each commit writes the catalog's row, so nothing can go: it is told once, and of no partition.
+/// Each commit writes the catalog's row, so nothing can be dropped: that is logged once, and for no partition.
 #[tokio::test]
-async fn the_catalogs_row_is_told_as_a_lock_that_was_not_had() -> Result<()> {
+async fn the_catalogs_row_is_reported_as_a_lock_not_granted() -> Result<()> {
     let scene = Scene::new(&[0, 8, 9]).await?;
     let held = Ddl::done(&scene.database, "SELECT FROM hog_catalog FOR NO KEY UPDATE").await?;
     let problem = Problem::CommitQueueTimeout {

@@ -1,16 +1,16 @@
-//! The shared drop-commit by itself: what it finds, what it reads before the commit lock, and what
-//! it makes of whatever happens between the two.
+//! Tests of the drop that passes and explicit drops share: what it finds, what it reads before the
+//! commit lock, and its result, whatever happens between planning and commit.
 
 mod between;
 mod bounded_hold;
 mod differences;
 mod finding;
 mod locked_tables;
+mod prewarming;
 pub mod races;
 mod round_trips;
 mod silent;
 mod sums;
-mod warming;
 
 use anyhow::{Context, Result, bail};
 use tailrace::catalog::session::Session;
@@ -93,17 +93,17 @@ async fn drop_days(
     table: &TableIdentity,
     tuples: &[TupleOfSpec],
 ) -> Result<DropOutcome> {
-    let lead = vec![0; tuples.len()];
-    let request = DropRequest { lead: &lead, ..request(table, tuples) };
+    let lookup_keys = vec![0; tuples.len()];
+    let request = DropRequest { lookup_keys: &lookup_keys, ..request(table, tuples) };
     Ok(drop_tuples(session, &request, &patient().limits).await.result?)
 }
 
-/// A request without a policy that found nothing before; its leads are to be given.
+/// A request without a policy that found nothing before; its lookup keys are to be given.
 fn request<'a>(table: &'a TableIdentity, tuples: &'a [TupleOfSpec]) -> DropRequest<'a> {
     DropRequest {
         table,
         tuples,
-        lead: &[],
+        lookup_keys: &[],
         policy: None,
         found: &[],
         found_below: 0,

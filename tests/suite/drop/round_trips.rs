@@ -1,4 +1,4 @@
-//! How long a sweep's commit holds the lock, in round trips.
+//! Tests of how many round trips a pass's commit holds the lock for.
 
 use anyhow::Result;
 use tailrace::drop::DropOutcome;

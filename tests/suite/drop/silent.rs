@@ -1,8 +1,9 @@
-//! A client from which nothing more is heard while it holds the commit lock, as one that is stopped, or
-//! whose network swallows all that it sends.
+//! Tests of a client that becomes silent while it holds the commit lock: the client is stopped, or
+//! the network loses everything that it sends.
 //!
-//! A server from Postgres 17 on ends such a hold by its whole length, an older one when it has heard nothing
-//! for 5 s. Either ends the session, and the pass goes on with another one when it can.
+//! A server from Postgres 17 on ends such a hold by its total length. An older server ends it after
+//! 5 s without a statement. Both end the session, and the pass continues with another session when
+//! it can.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

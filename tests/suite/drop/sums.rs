@@ -1,4 +1,4 @@
-//! Files that claim more rows and bytes than 64 bits can sum up.
+//! Tests of files whose rows and bytes add up to more than 64 bits can hold.
 
 use anyhow::Result;
 use serde_json::json;
@@ -48,7 +48,7 @@ async fn what_cannot_be_summed_goes_and_is_told_as_the_largest_number() -> Resul
     assert_eq!(verified.code, 0, "{}{}", verified.out, verified.err);
     let traced = database.ran(&["trace", "lake", "--output", "json"]).await?;
     let traced: serde_json::Value = serde_json::from_str(&traced.out)?;
-    assert_eq!(traced[0]["drops"][0]["bytes"], i64::MAX, "{traced}");
+    assert_eq!(traced["catalogs"][0]["drops"][0]["bytes"], i64::MAX, "{traced}");
     Ok(())
 }
 

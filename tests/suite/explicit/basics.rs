@@ -1,4 +1,4 @@
-//! One commit, exact counts, receipts and guards.
+//! Tests of the basics of an explicit drop: one commit, exact counts, receipts, and guards.
 
 use anyhow::Result;
 use tailrace::explicit::call::{DropBody, PartitionItem, TableRef, TruncateBody};

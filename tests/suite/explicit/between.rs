@@ -1,11 +1,11 @@
-//! What happens between a request's planning and its commit.
+//! Tests of what happens between the planning of a request and its commit.
 
 use anyhow::Result;
 use tailrace::explicit::call::DropBody;
 use tailrace::explicit::drop_partitions;
 use tailrace::explicit::problem::Problem;
 use tailrace_kit::lake::{Column, Field};
-use tailrace_kit::standin::{Compaction, truncate};
+use tailrace_kit::simulated_loops::{Compaction, truncate};
 
 use crate::support::gate::in_order;
 
@@ -119,7 +119,7 @@ async fn a_late_append_that_is_merged_at_once_is_a_conflict_still() -> Result<()
 }
 
 #[tokio::test]
-async fn late_files_go_too_and_what_ended_meanwhile_is_not_counted() -> Result<()> {
+async fn late_files_are_dropped_and_what_ended_meanwhile_is_not_counted() -> Result<()> {
     let first = scene().await?;
     let late = vec![file("1").records(7).bytes(70), file("3")];
     let body = days(["1"]);

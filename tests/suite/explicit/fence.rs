@@ -1,4 +1,5 @@
-//! A fence makes the server's own consumers and every prepared append notice.
+//! Tests that a fence is noticed by the server's own consumers and by every append that was
+//! prepared before.
 
 use anyhow::Result;
 use tailrace::explicit::call::DropBody;

@@ -1,11 +1,11 @@
-//! `read_snapshot` conflicts if and only if a file of a named tuple came after it, by whatever
-//! history; told of every point of random histories, for every set of tuples.
+//! Tests that `read_snapshot` conflicts if and only if a file of a named tuple came after it. The
+//! histories are random, and every set of tuples is tried at every point of a history.
 
 use anyhow::Result;
 use tailrace::explicit::call::DropBody;
 use tailrace::explicit::drop_partitions;
 use tailrace_kit::lake::{Field, LakeError};
-use tailrace_kit::standin::{Compaction, truncate};
+use tailrace_kit::simulated_loops::{Compaction, truncate};
 
 use super::{Scene, drop_of, file, item, patient, raw};
 

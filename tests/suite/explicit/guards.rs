@@ -1,4 +1,4 @@
-//! The guards, in the contract's words ("Wire conventions").
+//! Tests of the guards, as the contract words them ("Wire conventions").
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use tailrace::explicit::call::DropBody;
 use tailrace::explicit::problem::Problem;
 use tailrace_kit::lake::{CatalogOptions, Column, Field};
-use tailrace_kit::standin::{Compacted, Compaction, Expiry, truncate};
+use tailrace_kit::simulated_loops::{Compacted, Compaction, Expiry, truncate};
 use uuid::Uuid;
 
 use crate::support::TestDatabase;
@@ -26,7 +26,7 @@ fn came(snapshot_id: i64, read_snapshot: i64) -> Problem {
 }
 
 #[tokio::test]
-async fn the_incarnation_must_be_the_expected_one() -> Result<()> {
+async fn the_table_uuid_must_be_the_expected_one() -> Result<()> {
     let scene = Scene::new().await?;
     scene.table.append(vec![file("1")]).await?;
     let expecting = |uuid| DropBody { expected_table_uuid: Some(uuid), ..days(["1"]) };
@@ -44,7 +44,7 @@ async fn the_incarnation_must_be_the_expected_one() -> Result<()> {
         refused.body(),
         json!({
             "error": "table_recreated", "tables": ["events.raw"], "retry": "re-prepare",
-            "detail": "table events.raw is another incarnation than the expected one",
+            "detail": "table events.raw has another UUID than the expected one",
         })
     );
     let dry = DropBody { dry_run: true, ..old };

@@ -1,4 +1,4 @@
-//! Whether catalog, history and receipts tell the same.
+//! Checks that the catalog, the history and the receipts agree.
 
 use anyhow::Result;
 use tailrace_kit::lake::Catalog;
@@ -36,7 +36,7 @@ const DISCORD: &str = "
                 AND (h.files_ended, h.delete_files_ended, h.records, h.bytes, h.partitions)
                   = (r.files_ended, r.delete_files_ended, r.records, r.bytes, r.ended))
      UNION ALL
-    SELECT concat('empty receipt ', idempotency_key, ' tells of files')
+    SELECT concat('empty receipt ', idempotency_key, ' lists files')
       FROM tailrace.drop_receipt
      WHERE catalog_id = $1 AND NOT committed
        AND (files_ended, delete_files_ended, records, bytes, ended) <> (0, 0, 0, 0, '[]'::jsonb)

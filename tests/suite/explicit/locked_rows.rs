@@ -1,12 +1,12 @@
-//! The commit lock, or a row, that is not had in time: nothing is written, and it is said when to
-//! try again.
+//! Tests of a commit lock or a row lock that cannot be acquired in time: nothing is written, and
+//! the answer says when to try again.
 
 use std::time::Duration;
 
 use anyhow::Result;
 use tailrace::explicit::call::DropBody;
 use tailrace::explicit::problem::Problem;
-use tailrace_kit::standin::HeldFiles;
+use tailrace_kit::simulated_loops::HeldFiles;
 
 use crate::support::gate::Gate;
 
@@ -18,7 +18,7 @@ fn timeout(reason: &str) -> Problem {
 }
 
 #[tokio::test]
-async fn a_lock_that_is_not_had_in_time_is_a_503() -> Result<()> {
+async fn a_lock_that_is_not_granted_in_time_is_a_503() -> Result<()> {
     let scene = Scene::new().await?;
     scene.table.append(vec![file("1")]).await?;
     let before = scene.everything().await?;
@@ -27,7 +27,10 @@ async fn a_lock_that_is_not_had_in_time_is_a_503() -> Result<()> {
     bounds.limits.lock_timeout = Duration::from_millis(50);
     let body = days(["1"]);
     let refused = scene.call_with(&body, &bounds).await?.expect_err("somebody has the lock");
-    assert_eq!(refused, timeout("the commit lock was not had in time (drop.lock_timeout)"));
+    assert_eq!(
+        refused,
+        timeout("the commit lock could not be acquired in time (drop.lock_timeout)")
+    );
     assert_eq!((refused.status(), refused.code()), (503, "commit_queue_timeout"));
     // A dry run takes no lock, so it has not to wait for one.
     let dry = DropBody { dry_run: true, ..body.clone() };

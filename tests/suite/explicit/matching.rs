@@ -1,4 +1,4 @@
-//! Which files are a tuple's.
+//! Tests of which files belong to a tuple.
 
 use anyhow::Result;
 use tailrace_kit::lake::{Field, NewFile};

@@ -1,4 +1,4 @@
-//! The explicit drop.
+//! Tests of the explicit drop.
 
 mod basics;
 mod between;

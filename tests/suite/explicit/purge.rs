@@ -1,4 +1,4 @@
-//! Old receipts go, in bounded batches.
+//! Tests that old receipts are deleted in bounded batches.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ async fn receipts_go_by_age_in_bounded_batches() -> Result<()> {
     Ok(())
 }
 
-/// A catalog that is being restored is gone for a moment, and a drop may be asked for again after it.
+/// A catalog that is being restored is gone for a moment, and a drop may be repeated after it.
 #[tokio::test]
 async fn receipts_of_a_catalog_that_is_gone_go_by_age_too() -> Result<()> {
     let scene = Scene::new().await?;

@@ -1,5 +1,5 @@
-//! Drops of overlapping lists among appends, compaction and vectors: the end is what some serial
-//! order of all of them gives.
+//! Tests of drops of overlapping lists beside appends, compaction and vectors: the result is that
+//! of some serial order of all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use anyhow::Result;
 use tailrace::explicit::call::{DropAnswer, DropBody};
 use tailrace::explicit::problem::Problem;
 use tailrace_kit::lake::{Field, FileRow, LakeError, Table};
-use tailrace_kit::standin::Compaction;
+use tailrace_kit::simulated_loops::Compaction;
 
 use super::{Scene, drop_of, file, item, ledger};
 

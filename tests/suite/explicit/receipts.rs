@@ -1,4 +1,4 @@
-//! A key names one request, and its answer stays what it was.
+//! Tests of receipts: a key names one request, and the answer to a retry is the first answer.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tailrace::explicit::call::{DropAnswer, DropBody, PartitionItem, TableRef, Tr
 use tailrace::explicit::drop_partitions;
 use tailrace::explicit::problem::Problem;
 use tailrace_kit::lake::{CatalogOptions, Column, Field};
-use tailrace_kit::standin::Expiry;
+use tailrace_kit::simulated_loops::Expiry;
 use uuid::Uuid;
 
 use crate::support::TestDatabase;
@@ -185,7 +185,7 @@ async fn a_dry_run_consumes_no_key_and_answers_of_now() -> Result<()> {
     assert!(answer.committed && !answer.replayed);
     let snapshot_id = told.snapshot_id + 1;
     assert_eq!(DropAnswer { committed: true, snapshot_id, ..told }, answer);
-    // Even with a key that is taken, it tells of this moment.
+    // Even with a key that is taken, it reports this moment.
     let after = scene.done(&body).await?;
     assert_eq!((after.files_ended, after.replayed, after.committed), (0, false, false));
     let bad = DropBody { dry_run: true, ..days(["x"]) };
@@ -194,7 +194,7 @@ async fn a_dry_run_consumes_no_key_and_answers_of_now() -> Result<()> {
     Ok(())
 }
 
-/// What has failed can be asked for again with the same key, once it can be done.
+/// What has failed can be repeated with the same key, once it can be done.
 #[tokio::test]
 async fn a_refusal_uses_no_key() -> Result<()> {
     let scene = Scene::new().await?;

@@ -1,5 +1,5 @@
-//! A request that is retried until it is answered, whatever breaks meanwhile, is done exactly once
-//! and always answered the same.
+//! Tests of a request that is retried until it is answered, with faults meanwhile: the drop is made
+//! exactly once, and the answer is always the same.
 
 use anyhow::{Context, Result};
 use tailrace::catalog::connect::Database;

@@ -1,4 +1,4 @@
-//! How long the commit lock is held, in round trips.
+//! Tests of how many round trips the commit lock is held for.
 
 use anyhow::Result;
 use tailrace::catalog::session::Session;

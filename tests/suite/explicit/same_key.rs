@@ -1,4 +1,4 @@
-//! Requests with one key that meet at the commit lock.
+//! Tests of requests with the same key at the same time.
 
 use anyhow::Result;
 use tailrace::explicit::call::{DropAnswer, DropBody, TruncateBody};

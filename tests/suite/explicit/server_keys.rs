@@ -1,4 +1,4 @@
-//! Keys that the server's own commits have used.
+//! Tests of keys that the server's own commits have used.
 
 use anyhow::Result;
 use tailrace::explicit::call::{DropBody, TruncateBody};

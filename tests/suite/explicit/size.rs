@@ -1,4 +1,4 @@
-//! `drop.max_files`: counted before the lock is taken, and again under it.
+//! Tests of `drop.max_files`: files are counted before the lock is taken, and again under the lock.
 
 use anyhow::Result;
 use tailrace::explicit::call::{DropBody, TruncateBody};

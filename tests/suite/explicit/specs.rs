@@ -1,4 +1,4 @@
-//! Tuples of specs that are not the live one, or that only our copies know.
+//! Tests of tuples of specs that are not live, or that only tailrace's copies know.
 
 use anyhow::Result;
 use tailrace::catalog::specs::copy_specs;

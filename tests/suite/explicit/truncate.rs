@@ -1,4 +1,4 @@
-//! The whole-table case.
+//! Tests of the truncate of a whole table.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use tailrace::explicit::fingerprint::of_truncate;
 use tailrace::explicit::problem::Problem;
 use tailrace::explicit::truncate;
 use tailrace_kit::lake::{Difference, Field, NewFile, differences};
-use tailrace_kit::standin;
+use tailrace_kit::simulated_loops;
 use uuid::Uuid;
 
 use super::{Scene, file, ledger, patient, raw};
@@ -79,7 +79,8 @@ async fn it_writes_row_for_row_what_the_servers_truncate_writes() -> Result<()> 
     let call = keyed();
     let by_us = difference_of(&ours, async { Ok(ours.truncate(&call).await??) }).await?;
     let by_them =
-        difference_of(&theirs, async { Ok(standin::truncate(&theirs.table).await?) }).await?;
+        difference_of(&theirs, async { Ok(simulated_loops::truncate(&theirs.table).await?) })
+            .await?;
     assert_eq!(by_us, by_them);
     let changed: Vec<_> =
         by_us.iter().map(|(table, gone, new)| (table.as_str(), gone.len(), new.len())).collect();
@@ -132,10 +133,10 @@ async fn a_keyed_one_is_done_once() -> Result<()> {
 }
 
 #[tokio::test]
-async fn without_an_incarnation_nothing_goes() -> Result<()> {
+async fn without_a_table_uuid_nothing_is_dropped() -> Result<()> {
     let scene = motley().await?;
     let mut session = scene.session().await?;
-    let missing = "expected_table_uuid is missing: a truncate names the incarnation of the table \
+    let missing = "expected_table_uuid is missing: a truncate names the UUID of the table \
                    that it empties";
     let before = scene.everything().await?;
     for call in [TruncateBody::default(), keyed()] {

@@ -1,5 +1,5 @@
-//! What a list of tuples must be, through the database; the rules themselves are tested where they
-//! are, in `tailrace::explicit::validate`.
+//! Tests of how a list of tuples is validated, with a database. The rules themselves are tested in
+//! `tailrace::explicit::validate`.
 
 use anyhow::Result;
 use tailrace::explicit::call::{DropBody, PartitionItem, TableRef, TruncateBody};
@@ -77,7 +77,7 @@ async fn a_table_without_a_live_spec_has_only_what_specs_are_named() -> Result<(
 
 /// With `literal` a text is what it is; no wildcard comes alive.
 #[tokio::test]
-async fn malformed_partitions_go_where_their_very_text_is_meant() -> Result<()> {
+async fn malformed_partitions_are_dropped_by_their_exact_value() -> Result<()> {
     let scene = Scene::of(&[Field::day("at"), Field::bucket("kind", 4)]).await?;
     let texts = [["*", "1"], ["2026-09-17", "1"], ["1", "four"], ["1", "1"], ["", "-1"]];
     let ids = scene.table.append(texts.map(NewFile::of).to_vec()).await?.file_ids;
@@ -167,7 +167,7 @@ async fn a_nul_anywhere_is_the_callers_mistake() -> Result<()> {
     scene.table.append(vec![NewFile::of(["a"])]).await?;
     for literal in [false, true] {
         let nul = PartitionItem { literal, ..item([Some("a\0")]) };
-        let expected = r#"partitions[0] ["a\u0000"] has a NUL, which no stored text can have"#;
+        let expected = r#"partitions[0] ["a\u0000"] has a NUL, which no partition value can have"#;
         assert_eq!(scene.refused(&drop_of(vec![nul])).await?, invalid(expected));
     }
     let nul = || Some("a\0".to_owned());

@@ -1,5 +1,6 @@
-//! A network between tailrace and Postgres that knows where one request ends and the next begins:
-//! it tells what was asked, and stops, cuts or lets the server kill at any request.
+//! A network between tailrace and Postgres that knows where one request ends and the next begins.
+//! It records the requests, and can stop or cut the connection, or end the server's session, at any
+//! request.
 //!
 //! A request is what a client waits for an answer to: a simple query, or messages up to Sync.
 

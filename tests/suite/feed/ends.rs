@@ -1,8 +1,9 @@
-//! Files that a drop or truncate ended, and windows that have to be told with them.
+//! Tests of files that a drop or truncate ended, and of windows that can only be answered with
+//! these files.
 
 use anyhow::{Context, Result};
 use serde_json::json;
-use tailrace_kit::standin::{Compaction, truncate};
+use tailrace_kit::simulated_loops::{Compaction, truncate};
 
 use super::{NOTHING, Scene, all_ids, ids, window, with_ends};
 

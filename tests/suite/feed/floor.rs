@@ -1,4 +1,4 @@
-//! What happens between two chunks, and in the middle of one.
+//! Tests of what happens between two chunks, and in the middle of one.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use futures_util::TryStreamExt;
 use serde_json::Value;
 use tailrace::explicit::problem::Problem;
 use tailrace_kit::lake::{CatalogOptions, Field, NewFile};
-use tailrace_kit::standin::{Expiry, FloorMove, truncate};
+use tailrace_kit::simulated_loops::{Expiry, FloorMove, truncate};
 
 use super::{NOTHING, Scene, all_ids, sessions, window, with_ends};
 use crate::support::TestDatabase;

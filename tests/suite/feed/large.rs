@@ -1,5 +1,5 @@
-//! Windows that are larger than anything that may be held of them: what a chunk is made of, and
-//! what the database is asked to read for it. No clock and no memory is looked at.
+//! Tests of windows that are too large to be held in memory: what a chunk consists of, and what the
+//! database reads for it. No time and no memory is measured.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use serde_json::Value;
 use sqlx::Connection;
 use tailrace::catalog::connect::close;
 use tailrace::feed;
-use tailrace::feed::walk::{BLOCK, CHUNK};
+use tailrace::feed::window_reader::{BLOCK, CHUNK};
 use tailrace_kit::lake::{Field, NewFile};
-use tailrace_kit::standin::truncate;
+use tailrace_kit::simulated_loops::truncate;
 
 use super::{Scene, all_ids, sessions, table_ref, with_ends};
 use crate::support::wait::until;
@@ -61,7 +61,7 @@ async fn reads(scene: &Scene, table: &str) -> Result<(i64, Vec<(String, i64)>)> 
     Ok((sequential, by_index))
 }
 
-/// Ends every session that built the lake, for their counts to be told.
+/// Ends every session that built the lake, for their counts to be written.
 async fn settle(scene: &Scene) -> Result<()> {
     scene.pool().close().await;
     until("the other sessions are gone", async || {

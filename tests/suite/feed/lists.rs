@@ -1,9 +1,9 @@
-//! What is in the lists, and how each entry looks.
+//! Tests of what the lists of changes contain, and of the form of each entry.
 
 use anyhow::{Context, Result};
 use serde_json::json;
 use tailrace_kit::lake::{Column, Field, NewFile};
-use tailrace_kit::standin::Compaction;
+use tailrace_kit::simulated_loops::Compaction;
 
 use super::{NOTHING, Scene, all_ids, ids, window, with_ends};
 use crate::support::TestDatabase;
@@ -99,7 +99,7 @@ async fn compaction_is_in_no_list_and_its_inputs_stay_in_the_first() -> Result<(
     }
     let told = scene.told(&window(appended, merged)).await?;
     assert_eq!(all_ids(&told), NOTHING);
-    // The output itself is told of when a vector hides rows of it, and when a drop ends it.
+    // The output itself is reported when a vector hides rows of it, and when a drop ends it.
     scene.table.register_vector(4, 1, None).await?;
     let end = scene.drop_day("1").await?.context("a drop")?;
     let told = scene.told(&with_ends(appended, end)).await?;
@@ -167,7 +167,7 @@ async fn a_file_that_is_not_partitioned_has_no_values() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_neighbours_are_not_told_of() -> Result<()> {
+async fn the_neighbours_are_not_reported() -> Result<()> {
     let scene = Scene::new().await?;
     let other = scene.database.table(&scene.catalog, "other", &[Field::day("at")]).await?;
     let elsewhere = scene.database.catalog("elsewhere").await?;

@@ -1,4 +1,4 @@
-//! The changes of a table, told from real catalogs.
+//! Tests of the changes of a table, on real catalogs.
 
 mod ends;
 mod floor;
@@ -177,7 +177,7 @@ pub async fn drop_day(database: &TestDatabase, table: &Table, day: &str) -> Resu
     let request = DropRequest {
         table: &live.identity,
         tuples: &tuples,
-        lead: &[0],
+        lookup_keys: &[0],
         policy: None,
         found: &[],
         found_below: 0,

@@ -1,4 +1,4 @@
-//! Pages, put together, are the whole.
+//! Tests that all pages together are the whole window.
 
 use anyhow::Result;
 use tailrace::feed::ChangesQuery;

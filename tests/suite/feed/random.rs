@@ -1,10 +1,10 @@
-//! Random histories: consumers that apply what they are told have what a reader of the table sees,
-//! and what is told is what the rows say.
+//! Tests random histories: a consumer that applies the changes has what a reader of the table sees,
+//! and the changes are what the rows say.
 
 use anyhow::Result;
 use fastrand::Rng;
 use tailrace_kit::lake::{FileRow, NewFile};
-use tailrace_kit::standin::{Compaction, truncate};
+use tailrace_kit::simulated_loops::{Compaction, truncate};
 
 use crate::support::contents::{Follower, Objects};
 

@@ -1,4 +1,4 @@
-//! What is not answered, and why.
+//! Tests of requests that are refused, and of the reasons.
 
 use std::pin::pin;
 

@@ -1,8 +1,8 @@
-//! Servers that lack the index on ends, and other columns.
+//! Tests of servers that lack the index of ended files, and other columns.
 
 use anyhow::{Context, Result};
 use tailrace_kit::lake::Field;
-use tailrace_kit::standin::{Compaction, truncate};
+use tailrace_kit::simulated_loops::{Compaction, truncate};
 
 use super::{Scene, all_ids, window, with_ends};
 use crate::support::TestDatabase;

@@ -1,10 +1,11 @@
-//! Commits that hold changes of several tables: what they did to another table says nothing of this one.
+//! Tests of commits that change several tables: what they did to another table does not count for
+//! this one.
 
 use anyhow::{Context, Result};
 use tailrace::explicit::call::DropBody;
 use tailrace::explicit::problem::Problem;
 use tailrace_kit::lake::{Field, NewFile, Table};
-use tailrace_kit::standin::Compaction;
+use tailrace_kit::simulated_loops::Compaction;
 
 use super::{NOTHING, Scene, all_ids, window, with_ends};
 use crate::explicit;
@@ -31,7 +32,7 @@ const ALL: [&str; 4] =
 
 /// An append, a vector, an overwrite and a drop of this table, each with all that can happen to another one.
 #[tokio::test]
-async fn the_feed_tells_of_this_table_alone() -> Result<()> {
+async fn the_feed_reports_this_table_alone() -> Result<()> {
     let scene = Scene::new().await?;
     let other = scene.database.table(&scene.catalog, "other", &[Field::day("at")]).await?;
     let start = scene.catalog.head().await?;

@@ -1,4 +1,4 @@
-//! Slow and huge clients, and many at once.
+//! Tests of slow clients, huge requests, and many clients at once.
 
 use std::time::{Duration, Instant};
 

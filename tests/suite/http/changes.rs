@@ -1,5 +1,5 @@
-//! The changes of a table over the wire. (What they are is tested in `feed`, how they are refused
-//! in `python/bytes.rs`.)
+//! Tests of the changes of a table over HTTP. The changes themselves are tested in `feed`, the
+//! errors in `python/bytes.rs`.
 
 use anyhow::{Context, Result, ensure};
 use tailrace_kit::lake::NewFile;
@@ -73,7 +73,7 @@ async fn a_window_is_streamed_and_paged() -> Result<()> {
     Ok(())
 }
 
-/// An answer that cannot be told to its end must not look as if it had been.
+/// An answer that cannot be completed must not look as if it had been.
 #[tokio::test]
 async fn an_answer_breaks_off_where_the_floor_passes_its_window() -> Result<()> {
     let mut scene = Scene::new().await?;

@@ -1,4 +1,4 @@
-//! A client that sends just what it is told, byte by byte where a test needs that.
+//! A client that sends exactly the bytes that a test gives it, one by one where a test needs that.
 
 use std::net::SocketAddr;
 

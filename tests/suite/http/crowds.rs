@@ -1,5 +1,5 @@
-//! More clients than there is room for: slow ones give way, requests in flight do not, and those who look
-//! leave room for those who change something.
+//! Tests with more clients than connections or sessions. Slow clients are disconnected, requests in
+//! flight are not, and requests that read leave room for requests that change something.
 
 use std::time::Duration;
 

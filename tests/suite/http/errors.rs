@@ -1,4 +1,4 @@
-//! Every error that a client can meet before anything is asked of the database, as bytes.
+//! Tests, as bytes, of every error that a client can cause before the database is asked.
 
 use anyhow::Result;
 
@@ -128,7 +128,7 @@ async fn each_error_is_hoglakes_as_bytes() -> Result<()> {
             format!("{TABLE}/truncate"),
             format!(r#"{{"idempotency_key": "{KEY}"}}"#),
             400,
-            r#"{"detail":"expected_table_uuid is missing: a truncate names the incarnation of the table that it empties","error":"bad_request"}"#,
+            r#"{"detail":"expected_table_uuid is missing: a truncate names the UUID of the table that it empties","error":"bad_request"}"#,
         ),
         (
             "POST",

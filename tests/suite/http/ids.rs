@@ -1,4 +1,4 @@
-//! Request ids, in and out.
+//! Tests of request ids, of the client and generated.
 
 use anyhow::{Context, Result};
 

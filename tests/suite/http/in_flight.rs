@@ -1,4 +1,4 @@
-//! A request that is in flight when its client goes away, or the daemon is told to stop.
+//! Tests of a request in flight when its client goes away, or the daemon is told to stop.
 
 use anyhow::Result;
 use sqlx::{Connection, PgConnection};

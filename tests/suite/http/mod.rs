@@ -1,4 +1,4 @@
-//! The daemon's HTTP interface, by a client of bytes.
+//! Tests of the daemon's HTTP interface, with a client that sends bytes.
 
 mod bounds;
 mod changes;

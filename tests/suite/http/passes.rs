@@ -1,4 +1,4 @@
-//! A pass now.
+//! Tests of passes that are started over HTTP.
 
 use std::collections::BTreeSet;
 
@@ -96,7 +96,7 @@ async fn one_is_refused_while_the_schedule_runs_and_awaited_by_it() -> Result<()
         }
         sqlx::raw_sql("rollback").execute(&mut holder).await?;
     }
-    // Two heartbeats from now on: one of before may tell of the schedule's last pass, and between
+    // Two heartbeats from now on: one of before may show the schedule's last pass, and between
     // two a pass that does not wait would have come to its end.
     let mut beats = BTreeSet::from([Utc::now()]);
     until("the schedule's next pass is due", async || {

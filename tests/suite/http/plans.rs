@@ -1,4 +1,4 @@
-//! The plan of one table.
+//! Tests of the plan of one table over HTTP.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! Policies: set, shown, taken away.
+//! Tests of policies over HTTP: set, read, deleted.
 
 use anyhow::Result;
 use serde_json::json;
@@ -35,7 +35,8 @@ async fn a_policy_is_set_shown_changed_and_taken_away() -> Result<()> {
     }
     let shown = scene.client.get(&path).await?;
     assert_eq!((shown.status, &shown.body), (200, &put.body));
-    let same = scene.database.done(&["policy", "get", "lake", "events.raw", "--output", "json"]);
+    let same =
+        scene.database.policies(&["policy", "get", "lake", "events.raw", "--output", "json"]);
     assert_eq!(same.await?, json!([policy]));
 
     let changed = scene.client.json("PUT", &path, r#"{"field": "at", "keep": "8d"}"#).await?;

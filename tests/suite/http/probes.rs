@@ -1,4 +1,4 @@
-//! Life, health, numbers.
+//! Tests of the probes and the metrics.
 
 use anyhow::Result;
 use tailrace_kit::lake::Lake;

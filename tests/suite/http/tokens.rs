@@ -1,4 +1,4 @@
-//! Who may.
+//! Tests of tokens and of requests without one.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,6 @@
-//! A database that this program must not work on: its ledger is newer, or it was set up for the
-//! catalog in another schema. Every request is answered 503 with the reason, and nothing is written.
+//! Tests with a database that this program must not work on: its ledger of migrations is newer, or
+//! it was set up for the catalog in another schema. Every request is answered 503 with the reason,
+//! and nothing is written.
 
 use anyhow::Result;
 use serde_json::json;
@@ -154,7 +155,7 @@ async fn with_another_schema_than_recorded_nothing_is_carried_out() -> Result<()
     Ok(())
 }
 
-/// The daemon's own work: the pass after the upgrade refuses, and so does a renewal of the shield.
+/// The daemon's own work: the pass after the upgrade refuses, and so does a renewal of compaction claims.
 #[tokio::test]
 async fn after_an_upgrade_the_next_pass_refuses() -> Result<()> {
     let mut scene = Scene::with(&[

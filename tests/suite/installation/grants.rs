@@ -1,4 +1,5 @@
-//! `deploy/sql/grants.sql`: the program's own list, as doctor prints it; and the first policies of the pages.
+//! Tests that `deploy/sql/grants.sql` is the program's own list, as doctor prints it, and that the
+//! first policies which the pages show only observe.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! `tailrace migrate`, and what the other commands say without it.
+//! Tests of `tailrace migrate`, and of the other commands without a migrated schema.
 
 use std::process::Stdio;
 
@@ -115,7 +115,7 @@ async fn a_migration_of_another_build_is_refused() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_database_without_a_catalog_is_told_apart() -> Result<()> {
+async fn a_database_without_a_catalog_is_distinguished() -> Result<()> {
     let database = TestDatabase::in_schema("hog").await?;
     let env = [("TAILRACE__DATABASE__SCHEMA", "public")];
     let ran = database.ran_with(&["migrate"], &env).await?;

@@ -1,9 +1,10 @@
-//! Our own schema: how it comes to be, who may bring it, and what it leaves alone.
+//! Tests of the schema `tailrace`: how it is created, who may create it, and what it leaves
+//! unchanged.
 
 mod grants;
-mod incarnations;
 mod migrate;
 mod objects;
 mod roles;
 mod schemas;
 mod upgraded;
+mod uuids;

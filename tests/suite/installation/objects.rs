@@ -1,4 +1,5 @@
-//! What of the database is ours, and that nothing of hoglake's is touched by it.
+//! Tests that all objects of tailrace are in its own schema, and that none of them refers to
+//! hoglake's.
 
 use anyhow::Result;
 use tailrace_kit::lake::{Field, NewFile};

@@ -1,4 +1,4 @@
-//! What a role needs to be granted, and nothing more.
+//! Tests of the rights that a role needs: they are enough, and none can be left out.
 
 use anyhow::{Context, Result};
 use tailrace::catalog::connect::Database;
@@ -90,7 +90,7 @@ async fn these_grants_are_enough_for_every_command() -> Result<()> {
     table.set_property("partition_retention", Some(r#"{"field":"at","keep":"30000d"}"#)).await?;
     let role = Role::new(&database).await?;
     role.grant_all().await?;
-    for right in beside(Purpose::Inspection).chain(beside(Purpose::Shield)) {
+    for right in beside(Purpose::Inspection).chain(beside(Purpose::CompactionClaims)) {
         role.grant(&right).await?;
     }
     for (args, code) in [
@@ -228,38 +228,38 @@ async fn none_of_the_grants_can_be_left_out() -> Result<()> {
     role.end().await
 }
 
-/// With these the shield works, and without any of them a renewal says what is missing; passes go on.
+/// With these compaction claims work, and without any of them a renewal says what is missing; passes go on.
 #[tokio::test]
-async fn the_shield_needs_each_of_its_grants() -> Result<()> {
+async fn compaction_claims_need_each_of_its_grants() -> Result<()> {
     let database = TestDatabase::new().await?;
     let table = a_table(&database).await?;
     database.govern(&table, "at", "7d").await?;
     let role = Role::new(&database).await?;
     role.grant_all().await?;
-    for right in beside(Purpose::Shield) {
+    for right in beside(Purpose::CompactionClaims) {
         role.grant(&right).await?;
     }
-    let shield = crate::claims::settings();
-    let renewed = renew(&role.session(), &shield, None).await?;
+    let settings = crate::claims::settings();
+    let renewed = renew(&role.session(), &settings, None).await?;
     assert_eq!((renewed.files, renewed.failed), (1, vec![]));
-    for right in beside(Purpose::Shield) {
+    for right in beside(Purpose::CompactionClaims) {
         // Everything is to be written anew.
         let written = "DELETE FROM hog_compaction_claim; DELETE FROM tailrace.claimant;
                        DELETE FROM tailrace.window_rule";
         database.sql(written).await?;
         role.revoke(&right).await?;
-        let words = match renew(&role.session(), &shield, None).await {
+        let words = match renew(&role.session(), &settings, None).await {
             Err(error) => format!("{error:#}"),
             Ok(renewed) => format!("{:?}", renewed.failed),
         };
         assert!(words.contains("permission denied for"), "without {right:?}: {words}");
         role.grant(&right).await?;
     }
-    assert_eq!(renew(&role.session(), &shield, None).await?.failed, []);
+    assert_eq!(renew(&role.session(), &settings, None).await?.failed, []);
     role.end().await
 }
 
-/// A role without CREATE may start everything where there is nothing to create, and is told
+/// A role without CREATE may start everything where there is nothing to create, and is informed
 /// where there is.
 #[tokio::test]
 async fn a_role_without_create_migrates_what_is_up_to_date() -> Result<()> {

@@ -1,4 +1,4 @@
-//! A server whose tables are in another schema than `public`.
+//! Tests of a server whose tables are in another schema than `public`.
 
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;

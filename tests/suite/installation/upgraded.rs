@@ -1,4 +1,4 @@
-//! Another replica brings the schema up to date while a pass of this program runs.
+//! Tests of another replica that migrates the schema while a pass of this program runs.
 
 use anyhow::Result;
 use tailrace::sweep::report::{Outcome, PassReport};

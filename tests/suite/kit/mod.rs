@@ -1,4 +1,4 @@
-//! What the other tests stand on, against the catalog's contract.
+//! Tests of the kit, which the other tests use, against the catalog's contract.
 
 pub mod lake;
-pub mod standins;
+pub mod simulated_loops;

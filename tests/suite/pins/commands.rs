@@ -1,11 +1,11 @@
-//! Every command with its exit code, and what it prints as JSON; and the log lines of these runs.
-//! (Further exit codes are tested in
-//! `cli/exit_codes.rs`, those of `health` among them; values of `plan` and `sweep` in `cli/json.rs`.)
+//! Pins every command with its exit code and the shape of its JSON, and the log lines of these
+//! runs. Further exit codes are tested in `cli/exit_codes.rs`, among them those of `health`. Values
+//! of `plan` and `sweep` are tested in `cli/json.rs`.
 
 use anyhow::{Context, Result};
 use chrono::{TimeDelta, Utc};
 use serde_json::Value;
-use tailrace_kit::standin::{Cleanup, Consumer, Expiry};
+use tailrace_kit::simulated_loops::{Cleanup, Consumer, Expiry};
 
 use super::golden;
 use super::lake::{ENV, Lake};
@@ -23,7 +23,9 @@ impl Runs {
     async fn json(&mut self, case: &str, args: &[&str]) -> Result<()> {
         let out = self.code(case, &[args, &["--output", "json"]].concat()).await?;
         if !out.is_empty() {
-            let printed = serde_json::from_str(&out).with_context(|| format!("{args:?}: {out}"))?;
+            let printed: Value =
+                serde_json::from_str(&out).with_context(|| format!("{args:?}: {out}"))?;
+            anyhow::ensure!(printed.is_object(), "{args:?}: {printed}");
             self.commands.value(&command(args), &printed);
         }
         Ok(())
@@ -49,8 +51,8 @@ fn command(args: &[&str]) -> String {
 async fn commands_print_these_fields_and_end_with_these_codes() -> Result<()> {
     let lake = Lake::new().await?;
     let mut runs = Runs { lake, commands: Told::default(), log: Told::default() };
-    runs.code("as it is", &["migrate"]).await?;
-    runs.code("as it is", &["config"]).await?;
+    runs.json("as it is", &["migrate"]).await?;
+    runs.json("as it is", &["config"]).await?;
     plans_and_passes(&mut runs).await?;
     policies(&mut runs).await?;
     specs(&mut runs).await?;
@@ -79,25 +81,25 @@ async fn policies(runs: &mut Runs) -> Result<()> {
     let set = |field: &'static str, keep: &'static str| {
         ["policy", "set", "lake", "events.raw", "--field", field, "--keep", keep]
     };
-    runs.code("as it is", &set("day(at)", "7d")).await?;
-    runs.code("of a wrong keep", &set("day(at)", "7 months")).await?;
-    runs.code("of no field", &set("nothing", "7d")).await?;
+    runs.json("as it is", &set("day(at)", "7d")).await?;
+    runs.json("of a wrong keep", &set("day(at)", "7 months")).await?;
+    runs.json("of no field", &set("nothing", "7d")).await?;
     runs.json("as it is", &["policy", "get", "lake", "events.raw"]).await?;
     runs.json("of none", &["policy", "get", "lake", "events.gone"]).await?;
     runs.json("as it is", &["policy", "list"]).await?;
     runs.json("--all", &["policy", "list", "--all"]).await?;
-    runs.code("as it is", &["policy", "unset", "lake", "events.paused"]).await?;
-    runs.code("of none", &["policy", "unset", "lake", "events.paused"]).await?;
-    runs.code("of a property", &["policy", "unset", "lake", "events.property"]).await?;
-    runs.code("of a table that is gone", &["policy", "unset", "lake", "events.gone"]).await?;
+    runs.json("as it is", &["policy", "unset", "lake", "events.paused"]).await?;
+    runs.json("of none", &["policy", "unset", "lake", "events.paused"]).await?;
+    runs.json("of a property", &["policy", "unset", "lake", "events.property"]).await?;
+    runs.json("of a table that is gone", &["policy", "unset", "lake", "events.gone"]).await?;
     Ok(())
 }
 
 async fn specs(runs: &mut Runs) -> Result<()> {
     let trust = ["spec", "trust", "lake", "events.tenants", "2", "--reason", "by hand"];
     runs.json("as it is", &["spec", "list", "lake", "events.tenants"]).await?;
-    runs.code("without an answer", &trust).await?;
-    runs.code("as it is", &[&trust[..], &["--yes"]].concat()).await?;
+    runs.json("without an answer", &trust).await?;
+    runs.json("as it is", &[&trust[..], &["--yes"]].concat()).await?;
     // As after the window of stale writers.
     runs.lake
         .database

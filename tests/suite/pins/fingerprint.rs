@@ -1,6 +1,7 @@
-//! What of a request is hashed into its receipt, over HTTP: a retry by a later version must meet the receipt
-//! of the first one. (Receipts with such hashes are replayed in `rows/read.rs`; that each part which counts
-//! makes another request is tested in `explicit/receipts.rs`.)
+//! Pins the parts of a request that are hashed into its receipt, over HTTP: a retry by a later
+//! version must match the receipt of the first request. `rows/read.rs` tests that receipts with
+//! such hashes are replayed. `explicit/receipts.rs` tests that a change of any of these parts makes
+//! another request.
 
 use anyhow::Result;
 use tailrace_kit::lake::Field;

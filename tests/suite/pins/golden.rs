@@ -1,4 +1,5 @@
-//! What is pinned as a file beside the tests. `TAILRACE_BLESS=1` writes anew all but the rows.
+//! The golden files, which hold the pinned values. `TAILRACE_BLESS=1` writes all of them again
+//! except the rows.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

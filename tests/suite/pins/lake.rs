@@ -1,11 +1,11 @@
-//! A lake in which commands and requests have as much to tell as can be had at one time.
+//! A lake for which commands and requests report as much as possible at one time.
 
 use std::time::Duration;
 
 use anyhow::Result;
 use tailrace::policy::Mode;
 use tailrace_kit::lake::{Catalog, CatalogOptions, Column, Field, NewFile, Table};
-use tailrace_kit::standin::Consumer;
+use tailrace_kit::simulated_loops::Consumer;
 
 use crate::doctor::debt::Tier;
 use crate::support::TestDatabase;

@@ -1,6 +1,6 @@
-//! The SQL objects of the schema `tailrace`. That there are no triggers, rules and references to the server's
-//! tables, and nothing outside of the schema, is tested in `installation/objects.rs`; which rights a role
-//! needs, by each of them, in `installation/roles.rs`.
+//! Pins the SQL objects of the schema `tailrace`. `installation/objects.rs` tests that there are no
+//! triggers, no rules, no references to the server's tables, and nothing outside of the schema.
+//! `installation/roles.rs` tests which rights a role needs.
 
 use anyhow::Result;
 use sqlx::AssertSqlSafe;

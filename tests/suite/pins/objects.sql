@@ -1,5 +1,5 @@
--- What the schema tailrace is made of, a line each. NOT NULL is told of the columns: since Postgres 18 it is
--- a constraint, too.
+-- Lists the objects of the schema tailrace, one on each line. NOT NULL is shown with the column. Since Postgres
+-- 18 it is a constraint too, which is left out.
 SELECT line FROM (
   SELECT 1 AS part, c.relname::text AS of, a.attnum::int AS place,
          format('%s %s.%s %s%s%s',

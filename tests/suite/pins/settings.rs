@@ -1,4 +1,4 @@
-//! The keys of the configuration, as `tailrace config` lists them, set or not.
+//! Pins the keys of the configuration, as `tailrace config` lists them, set or not.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! The shape of JSON: the path of each field with the types of its values. Texts that are codes
-//! (lower-case words, joined by `_`) are part of it, other texts are not.
+//! The shape of JSON: the path of each field with the types of its values. A text that is a code
+//! (lower-case words, joined by `_`) is part of the shape, other texts are not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,5 +1,5 @@
-//! What was told by many runs or requests, put together: of each command, route or event one shape, over all
-//! that it told.
+//! Collects the output of many runs or requests, and combines it into one shape for each command,
+//! route or event.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ struct Section {
     shape: Shape,
 }
 
-/// All that was told.
+/// All that was logged.
 #[derive(Default)]
 pub struct Told(BTreeMap<String, Section>);
 

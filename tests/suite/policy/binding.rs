@@ -1,4 +1,4 @@
-//! A property is bound to the column that its text meant when it was first seen.
+//! Tests that a property is bound to the column that its text named when a pass first saw it.
 
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;

@@ -1,4 +1,4 @@
-//! `policy set`, `get` and `list`.
+//! Tests of `policy set`, `get` and `list`.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -15,14 +15,18 @@ async fn what_was_set_is_shown() -> Result<()> {
     database.table(&catalog, "silver", &[Field::month("at")]).await?;
     let none = database.ran(&["policy", "list"]).await?;
     assert_eq!(none.out, "No table has a policy: see `tailrace policy set --help`\n");
-    assert_eq!(database.ran(&["policy", "list", "--output", "json"]).await?.out, "[]\n");
+    assert_eq!(
+        database.ran(&["policy", "list", "--output", "json"]).await?.out,
+        "{\"policies\":[]}\n"
+    );
     let none = database.ran(&["policy", "get", "lake", "events.raw"]).await?;
     assert_eq!((none.code, none.err.as_str()), (1, "tailrace: table events.raw has no policy\n"));
 
     let set = ["policy", "set", "lake", "events.raw", "--field", " day(at) ", "--keep", "1w 2d"];
     let ran = database.ran(&set).await?;
     assert_eq!(ran.code, 0, "{ran:?}");
-    let got = database.done(&["policy", "get", "lake", "events.raw", "--output", "json"]).await?;
+    let got =
+        database.policies(&["policy", "get", "lake", "events.raw", "--output", "json"]).await?;
     let (revision, since) = (got[0]["revision"].clone(), got[0]["updated_at"].clone());
     assert!(revision.is_i64() && since.is_string());
     assert_eq!(
@@ -40,7 +44,8 @@ async fn what_was_set_is_shown() -> Result<()> {
         format!(
             "lake events.raw: day(at) keep 1w 2d, enforce (revision {revision})\n\
              Keeps each partition for 1 week 2 days after its last instant\n\
-             The next pass drops 0 partitions, 0 files; see tailrace plan --catalog lake --table events.raw\n"
+             The next pass drops 0 partitions, 0 files; to list them:\n  \
+             tailrace plan --catalog lake --table events.raw\n"
         )
     );
     let set = [
@@ -58,7 +63,7 @@ async fn what_was_set_is_shown() -> Result<()> {
         "somebody else",
     ];
     assert_eq!(database.ran(&set).await?.code, 0);
-    let listed = database.done(&["policy", "list", "--output", "json"]).await?;
+    let listed = database.policies(&["policy", "list", "--output", "json"]).await?;
     let shown: Vec<_> = listed
         .as_array()
         .into_iter()
@@ -92,15 +97,15 @@ async fn a_mode_that_is_not_given_stays_and_what_changed_is_said() -> Result<()>
         let fixed = ["policy", "set", "lake", "events.raw", "--field", "at"];
         [&fixed[..], more].concat()
     };
-    let see = "see tailrace plan --catalog lake --table events.raw\n";
+    let see = "to list them:\n  tailrace plan --catalog lake --table events.raw\n";
     for (more, expected) in [
         (
             ["--keep", "7d", "--mode", "paused"].as_slice(),
-            "at keep 7d, paused|Keeps each partition for 7 days after its last instant|Expired, and kept by the mode: 2 partitions, 3 files; ",
+            "at keep 7d, paused|Keeps each partition for 7 days after its last instant|Expired, but not dropped in mode paused: 2 partitions, 3 files; ",
         ),
         (
             &["--keep", "8d"],
-            "at keep 8d, paused|Before: at keep 7d, paused|Keeps each partition for 8 days after its last instant|Expired, and kept by the mode: 2 partitions, 3 files; ",
+            "at keep 8d, paused|Before: at keep 7d, paused|Keeps each partition for 8 days after its last instant|Expired, but not dropped in mode paused: 2 partitions, 3 files; ",
         ),
         (
             &["--keep", "8d", "--mode", "enforce"],
@@ -116,9 +121,9 @@ async fn a_mode_that_is_not_given_stays_and_what_changed_is_said() -> Result<()>
     Ok(())
 }
 
-/// `90m` is minutes: whoever meant months sees it, and what would go.
+/// `90m` is minutes: whoever meant months sees it, and what would be dropped.
 #[tokio::test]
-async fn what_was_understood_is_said_in_words_beside_what_would_go() -> Result<()> {
+async fn the_policy_is_described_beside_what_would_be_dropped() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     let raw = database.table(&catalog, "raw", &[Field::day("at")]).await?;
@@ -138,9 +143,8 @@ async fn what_was_understood_is_said_in_words_beside_what_would_go() -> Result<(
             [
                 format!("lake events.raw: at keep {keep}, enforce (revision {revision})"),
                 format!("Keeps each partition for {words} after its last instant"),
-                format!(
-                    "The next pass drops {goes}; see tailrace plan --catalog lake --table events.raw"
-                ),
+                format!("The next pass drops {goes}; to list them:"),
+                "  tailrace plan --catalog lake --table events.raw".to_owned(),
             ]
         );
         assert_eq!(ran.code, 0);
@@ -151,7 +155,7 @@ async fn what_was_understood_is_said_in_words_beside_what_would_go() -> Result<(
 
 /// A policy that is set is set, whether or not it can be told what it drops.
 #[tokio::test]
-async fn a_policy_is_set_even_if_what_goes_cannot_be_told() -> Result<()> {
+async fn a_policy_is_set_even_if_its_drops_cannot_be_listed() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     let raw = database.table(&catalog, "raw", &[Field::day("at")]).await?;
@@ -171,7 +175,7 @@ async fn a_policy_is_set_even_if_what_goes_cannot_be_told() -> Result<()> {
         told,
         [
             "Keeps each partition for 1 hour 30 minutes after its last instant",
-            "What it drops could not be found out: the database says: division by zero \
+            "Not known what has expired: the database says: division by zero \
              (SQLSTATE 22012)",
         ]
     );
@@ -181,7 +185,7 @@ async fn a_policy_is_set_even_if_what_goes_cannot_be_told() -> Result<()> {
 
 async fn revision(database: &TestDatabase) -> Result<i64> {
     let got: Value =
-        database.done(&["policy", "get", "lake", "events.raw", "--output", "json"]).await?;
+        database.policies(&["policy", "get", "lake", "events.raw", "--output", "json"]).await?;
     assert_eq!(got.as_array().map(Vec::len), Some(1));
     Ok(got[0]["revision"].as_i64().unwrap_or_default())
 }
@@ -241,9 +245,9 @@ async fn what_is_said_again_is_in_force_since_before() -> Result<()> {
         database.sql(&format!("UPDATE tailrace.policy SET updated_at = '{since}'")).await?;
         let ran = database.ran(&[&set[..], said].concat()).await?;
         assert_eq!(ran.code, 0, "{ran:?}");
-        let got = database.done(&get).await?;
+        let got = database.policies(&get).await?;
         assert_eq!(got[0]["updated_at"] == json!(since), is_same, "{said:?}: {got}");
-        database.done(&["policy", "list", "--output", "json"]).await?;
+        database.policies(&["policy", "list", "--output", "json"]).await?;
         assert_eq!(database.ran(&["policy", "unset", "lake", "events.raw"]).await?.code, 0);
     }
     Ok(())

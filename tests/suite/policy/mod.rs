@@ -1,8 +1,8 @@
-//! Policies: the commands, the table property, and what happens to them when tables go.
+//! Tests of policies: the commands, the table property, and what becomes of policies when their
+//! tables are dropped.
 
 mod binding;
 mod commands;
-mod incarnations;
 mod modes;
 mod orphaned;
 mod properties;
@@ -11,3 +11,4 @@ mod renamed;
 mod reused;
 mod tombstones;
 mod unset;
+mod uuids;

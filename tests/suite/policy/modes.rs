@@ -1,4 +1,4 @@
-//! A mode that is left out: one rule for `policy set`, PUT and the property.
+//! Tests of a mode that is not given: the rule is the same for `policy set`, PUT and the property.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ impl Way {
 
 /// Source, keep and mode of the policy in force.
 async fn in_force(scene: &Scene) -> Result<[String; 3]> {
-    let listed = scene.database.done(&["policy", "list", "--output", "json"]).await?;
+    let listed = scene.database.policies(&["policy", "list", "--output", "json"]).await?;
     let rows: Vec<&Value> = listed.as_array().into_iter().flatten().collect();
     let mut followed = rows.iter().filter(|row| row["in_force"] == true);
     let (Some(row), None) = (followed.next(), followed.next()) else {

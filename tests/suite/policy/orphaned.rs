@@ -1,5 +1,5 @@
-//! A live table with the name of one that is gone and had a policy: it has none by itself, and that is told
-//! until somebody has decided.
+//! Tests of a live table with the name of a dropped table that had a policy. The live table has no
+//! policy, and this is logged until somebody has decided.
 
 use anyhow::Result;
 use serde_json::json;
@@ -195,13 +195,16 @@ async fn a_policy_that_was_taken_away_is_not_missed() -> Result<()> {
     let ran = database.ran(&["sweep"]).await?;
     assert_eq!(ran.events("policy_orphaned").len(), 0);
     // The old table's own is still there for it.
-    let listed = database.done(&["policy", "list", "--all", "--output", "json"]).await?;
+    let listed = database.policies(&["policy", "list", "--all", "--output", "json"]).await?;
     assert_eq!((&listed[0]["keep"], &listed[0]["gone"]), (&json!("7d"), &json!(true)));
     // Without a live table, or one with a policy, it is what `unset` forgets.
     assert_eq!(database.ran(&unset).await?.code, 0);
     let ran = database.ran(&unset).await?;
     assert_eq!(ran.err, "tailrace: table events.raw has no stored policy\n");
-    assert_eq!(database.done(&["policy", "list", "--all", "--output", "json"]).await?, json!([]));
+    assert_eq!(
+        database.policies(&["policy", "list", "--all", "--output", "json"]).await?,
+        json!([])
+    );
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! The table property `partition_retention`, mirrored by each pass.
+//! Tests of the table property `partition_retention`, which each pass mirrors.
 
 use anyhow::Result;
 use serde_json::json;
@@ -188,7 +188,7 @@ async fn a_mirror_whose_text_went_bad_is_kept_and_not_followed() -> Result<()> {
     let noted = mirror(&database).await?;
     assert!(noted[0]["problem"].as_str().is_some_and(|words| words.contains("has no unit")));
     assert!(noted[0]["revision"].as_i64() > before[0]["revision"].as_i64());
-    let listed = database.done(&["policy", "list", "--output", "json"]).await?;
+    let listed = database.policies(&["policy", "list", "--output", "json"]).await?;
     assert_eq!(listed[0]["in_force"], false);
     assert_eq!(listed[0]["problem"], noted[0]["problem"]);
     // Said once in the row: a second pass changes nothing.
@@ -220,7 +220,7 @@ async fn only_the_mirror_of_the_present_text_is_in_force() -> Result<()> {
         table.set_property(PROPERTY, now).await?;
         let get = ["policy", "get", "lake", "events.raw", "--output", "json"];
         for args in [&get[..], &["policy", "list", "--output", "json"]] {
-            let listed = database.done(args).await?;
+            let listed = database.policies(args).await?;
             assert_eq!(listed[0]["in_force"], in_force, "{args:?} {now:?}: {listed}");
             assert_eq!(listed[0]["keep"], "7d");
         }

@@ -1,4 +1,4 @@
-//! What no policy can be, and what is said to whoever wants it.
+//! Tests of policies that are refused, and of the messages.
 
 use anyhow::Result;
 use tailrace_kit::lake::{Column, Field};
@@ -37,10 +37,10 @@ async fn a_field_without_time_is_refused_with_the_fields_there_are() -> Result<(
     let partitioned = "the table is partitioned by bucket(16, team), day(at), identity(kind), \
                        month(meta.ts), bucket(4, other)";
     for (field, reason) in [
-        ("team", "is a bucket, which says nothing of time"),
-        ("other", "is a bucket, which says nothing of time"),
-        ("bucket(team)", "is a bucket, which says nothing of time"),
-        ("kind", "is the identity of a string column, which says nothing of time"),
+        ("team", "is a bucket, which gives no date"),
+        ("other", "is a bucket, which gives no date"),
+        ("bucket(team)", "is a bucket, which gives no date"),
+        ("kind", "is the identity of a string column, which gives no date"),
         ("nope", "names no column \"nope\" of the table"),
         ("day(nope)", "names no column \"nope\" of the table"),
         ("meta", "names no column \"meta\" of the table"),
@@ -102,8 +102,8 @@ async fn identity_counts_on_dates_and_timestamps_alone() -> Result<()> {
         assert_eq!(ran.code, code, "{col_type}: {ran:?}");
         if code == 1 {
             let words = format!(
-                "tailrace: field \"v\" is the identity of a {col_type} column, which says nothing \
-                 of time; the table is partitioned by identity(v)\n"
+                "tailrace: field \"v\" is the identity of a {col_type} column, which gives no date; \
+                 the table is partitioned by identity(v)\n"
             );
             assert_eq!(ran.err, words);
         }

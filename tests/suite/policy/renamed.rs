@@ -1,5 +1,5 @@
-//! A policy is bound to a column by its id: after a rename its text may be another column's name, and
-//! every surface shows the column by the name that it has now.
+//! Tests of a renamed column. A policy is bound to its column by id. After a rename the text of the
+//! policy may be another column's name, and all output shows the column by its present name.
 
 use anyhow::Result;
 use serde_json::json;
@@ -28,10 +28,13 @@ async fn renamed(database: &TestDatabase) -> Result<Table> {
 async fn listings_and_plans_show_the_columns_present_name() -> Result<()> {
     let database = TestDatabase::new().await?;
     let table = renamed(&database).await?;
-    for list in [&["policy", "get", "lake", "events.raw"][..], &["policy", "list"]] {
+    for (list, words) in [
+        (&["policy", "get", "lake", "events.raw"][..], format!("events.raw: {SHOWN} keep 7d")),
+        (&["policy", "list"], format!("events.raw  {SHOWN}  7d")),
+    ] {
         let text = database.ran(list).await?.out;
-        assert!(text.contains(&format!("events.raw  {SHOWN}  7d")), "{text}");
-        let listed = database.done(&[list, &["--output", "json"]].concat()).await?;
+        assert!(text.contains(&words), "{text}");
+        let listed = database.policies(&[list, &["--output", "json"]].concat()).await?;
         let (field, column) = (&listed[0]["field"], &listed[0]["column"]);
         assert_eq!((field, column), (&json!("at"), &json!("at_old")));
     }
@@ -44,7 +47,7 @@ async fn listings_and_plans_show_the_columns_present_name() -> Result<()> {
     assert_eq!((&plan["field"], &plan["column"]), (&json!("at"), &json!("at_old")));
     assert_eq!(plan.get("shown_field"), None);
 
-    // To set it anew is to mean the other column, which says nothing of time here.
+    // To set it anew is to mean the other column, which gives no date here.
     let set = ["policy", "set", "lake", "events.raw", "--field", "at", "--keep", "8d"];
     let refused = database.ran(&set).await?;
     assert!(refused.err.contains("is not what the table is partitioned by"), "{refused:?}");
@@ -107,7 +110,7 @@ async fn doctor_and_verify_name_a_column_no_longer_partitioned_by() -> Result<()
         );
         assert!(ran.out.contains(&sample), "{ran:?}");
     }
-    let listed = database.done(&["policy", "list", "--output", "json"]).await?;
+    let listed = database.policies(&["policy", "list", "--output", "json"]).await?;
     assert_eq!((&listed[0]["field"], &listed[0]["column"]), (&json!("at"), &json!(null)));
     Ok(())
 }

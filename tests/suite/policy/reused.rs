@@ -1,5 +1,5 @@
-//! A catalog that was restored to an earlier time gives table ids anew: the new table has nothing of the
-//! one that had its id.
+//! Tests of a table id that is given out again after a restore of the catalog. The new table gets
+//! nothing of the earlier table with that id.
 
 use anyhow::Result;
 use tailrace::catalog::window_rules::keep_window_rules;
@@ -78,9 +78,9 @@ async fn a_reused_id_is_judged_by_its_own_specs_alone() -> Result<()> {
     Ok(())
 }
 
-/// The counter of another incarnation's rows proves nothing of the old one's files.
+/// The counter of another UUID's rows proves nothing of the old one's files.
 #[tokio::test]
-async fn no_mark_is_noted_for_an_incarnation_that_is_not_there() -> Result<()> {
+async fn no_mark_is_noted_for_a_table_uuid_that_is_not_there() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     let first = database.table(&catalog, "raw", &[Field::day("at")]).await?;
@@ -101,7 +101,7 @@ async fn no_mark_is_noted_for_an_incarnation_that_is_not_there() -> Result<()> {
     Ok(())
 }
 
-/// The stored policy of the incarnation that is gone is none of those that a commit goes by.
+/// The stored policy of the table that is gone is none of those that a commit goes by.
 #[tokio::test]
 async fn the_other_ones_policy_is_no_policy_of_a_commit() -> Result<()> {
     let database = TestDatabase::new().await?;

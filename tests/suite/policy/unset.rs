@@ -1,4 +1,4 @@
-//! `policy unset`, alone and where a property takes over.
+//! Tests of `policy unset`, without a property and where a property takes over.
 
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;
@@ -20,7 +20,7 @@ async fn a_stored_policy_wins_over_a_property() -> Result<()> {
     assert_eq!(live_ids(&table).await?.len(), 2);
     // The mirror is kept up to date all the same, and shown as not in force.
     let listed =
-        database.done(&["policy", "get", "lake", "events.raw", "--output", "json"]).await?;
+        database.policies(&["policy", "get", "lake", "events.raw", "--output", "json"]).await?;
     let shown: Vec<_> = listed
         .as_array()
         .into_iter()
@@ -45,7 +45,10 @@ async fn unset_ends_retention() -> Result<()> {
     table.append(vec![NewFile::of(["18000"])]).await?;
     database.policy("lake", "events.raw", "day(at)", "7d").await?;
     let ran = database.ran(&UNSET).await?;
-    assert_eq!((ran.code, ran.out.as_str()), (0, "lake events.raw: the stored policy is gone\n"));
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (0, "lake events.raw: the stored policy is taken away\n")
+    );
     assert_eq!(ran.events("policy_unset").len(), 1);
     assert_eq!(outcomes(&database.sweep().await?), []);
     assert_eq!(live_ids(&table).await?.len(), 1);
@@ -86,7 +89,7 @@ async fn unset_shows_what_a_property_would_drop_and_wants_a_yes() -> Result<()> 
     let ran = database.ran(&UNSET_YES).await?;
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.out.contains("takes over"));
-    assert!(ran.out.ends_with("lake events.raw: the stored policy is gone\n"));
+    assert!(ran.out.ends_with("lake events.raw: the stored policy is taken away\n"));
     assert_eq!(live_ids(&table).await?.len(), 2, "unset drops nothing itself");
     assert_eq!(database.sweep_one().await?.outcome, Outcome::Dropped);
     // A policy that is the table's own cannot be unset here.

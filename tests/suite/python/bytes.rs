@@ -1,5 +1,5 @@
-//! Every error of the contract's table that only a catalog can bring about, as bytes. (What is
-//! refused before a catalog is asked is in `http/errors.rs`.)
+//! Tests, as bytes, of every error in the contract's table that needs a catalog. `http/errors.rs`
+//! tests the errors that come before a catalog is asked.
 
 use anyhow::Result;
 use uuid::Uuid;
@@ -39,7 +39,7 @@ async fn each_refused_drop_and_truncate_has_its_bytes() -> Result<()> {
     let expected_uuid = format!(r#", "expected_table_uuid": "{uuid}""#);
     let head = scene.lake.head().await?;
     let floor = 3;
-    let recreated = r#"{"detail":"table events.twice is another incarnation than the expected one","error":"table_recreated","retry":"re-prepare","tables":["events.twice"]}"#;
+    let recreated = r#"{"detail":"table events.twice has another UUID than the expected one","error":"table_recreated","retry":"re-prepare","tables":["events.twice"]}"#;
     let locked = r#"{"detail":"somebody else has locked rows of the named partitions (drop.row_lock_timeout); nothing was written, try again","error":"commit_queue_timeout"}"#;
     let refused = r#"{"detail":"the database refuses to end these files of table events.broken, for a trigger, a constraint or what a row holds; nothing was written, the server's log says which, and the same request fails until that is mended","error":"internal_error"}"#;
     for (catalog, table, day, rest, status, expected) in [
@@ -52,7 +52,7 @@ async fn each_refused_drop_and_truncate_has_its_bytes() -> Result<()> {
         ("lake", "raw", "1", r#", "read_snapshot": 1000000"#, 422, format!(r#"{{"detail":"read_snapshot 1000000 is ahead of the head, {head}","error":"validation"}}"#)),
         ("lake", "raw", "*", "", 422, r#"{"detail":"partitions[0] [\"*\"] has a wildcard at key 0, and there are none: name each partition (or say literal, if the text * is meant)","error":"validation"}"#.to_owned()),
         ("lake", "broken", "1", "", 500, refused.to_owned()),
-        ("busy", "raw", "1", "", 503, r#"{"detail":"the commit lock was not had in time (drop.lock_timeout); nothing was written, try again","error":"commit_queue_timeout"}"#.to_owned()),
+        ("busy", "raw", "1", "", 503, r#"{"detail":"the commit lock could not be acquired in time (drop.lock_timeout); nothing was written, try again","error":"commit_queue_timeout"}"#.to_owned()),
         ("lake", "locked", "1", "", 503, locked.to_owned()),
     ] {
         let answer = drop_day(&scene, catalog, table, day, rest).await?;
@@ -105,7 +105,7 @@ async fn each_window_that_is_not_told_has_its_bytes() -> Result<()> {
         .unwrap_or_default();
     for (catalog, rest, status, expected) in [
         ("lake", "nothing/changes?from_snapshot=0".to_owned(), 404, r#"{"detail":"there is no table events.nothing in catalog \"lake\"","error":"not_found"}"#.to_owned()),
-        ("lake", format!("fenced/changes?from_snapshot={read}"), 409, format!(r#"{{"detail":"snapshot {truncated} ended files of events.fenced that this answer cannot tell of: ask with ended_files=true, or reconcile from a full scan","error":"reconciliation_required"}}"#)),
+        ("lake", format!("fenced/changes?from_snapshot={read}"), 409, format!(r#"{{"detail":"snapshot {truncated} ended files of events.fenced that this answer cannot list: ask with ended_files=true, or reconcile from a full scan","error":"reconciliation_required"}}"#)),
         ("old", "raw/changes?from_snapshot=1".to_owned(), 410, r#"{"detail":"changes after snapshot 1 have expired: the oldest snapshot is 3; reconcile from a full scan","error":"expired"}"#.to_owned()),
         ("lake", "raw/changes?from_snapshot=0&to_snapshot=1000000".to_owned(), 422, format!(r#"{{"detail":"snapshot 1000000 is ahead of the head {head}","error":"validation"}}"#)),
         ("lake", "raw/changes?from_snapshot=0&limit=0".to_owned(), 422, r#"{"detail":"limit is 0, not between 1 and 10000","error":"validation"}"#.to_owned()),

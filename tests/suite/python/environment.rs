@@ -1,4 +1,4 @@
-//! A Python with the published client in it, made once and kept in the build's folder.
+//! A Python environment with the published client, created once and kept in the build's folder.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -105,7 +105,7 @@ impl Environment {
 
 /// Says that the checks did not run, where everybody sees it: the standard library's macros would
 /// be heard of a test that fails only.
-pub fn tell_not_run(reason: &str) -> Result<()> {
+pub fn note_not_run(reason: &str) -> Result<()> {
     let text = format!("NOT RUN: the checks of tests/python, through pyhoglake: {reason}\n");
     Ok(std::io::stderr().write_all(text.as_bytes())?)
 }

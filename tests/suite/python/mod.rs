@@ -1,7 +1,7 @@
-//! The published client of hoglake, `pyhoglake`, against our interface, and the same answers as
-//! bytes.
+//! Tests of `pyhoglake`, the published client of hoglake, against the HTTP interface of tailrace,
+//! and of the same answers as bytes.
 //!
-//! The checks themselves are in `tests/python`, in the client's own language.
+//! The checks of the client are in `tests/python`, in Python.
 
 mod bytes;
 mod environment;
@@ -42,7 +42,7 @@ async fn environment() -> Result<Option<Environment>> {
     match Environment::find(NEWEST, OLDER).await? {
         Found::There(environment) => Ok(Some(environment)),
         Found::CannotBeHad(reason) => {
-            environment::tell_not_run(&reason)?;
+            environment::note_not_run(&reason)?;
             Ok(None)
         }
     }
@@ -97,7 +97,7 @@ async fn what_the_servers_feed_tells(scene: &Scene) -> Result<()> {
     let shrunk = &scene.tables["shrunk"];
     let start = scene.starts["shrunk"];
     let told = shrunk.changes(start, head).await?;
-    assert_eq!(told.files.len(), 3, "it tells of the appended files, and of no end");
+    assert_eq!(told.files.len(), 3, "it lists the appended files, and of no end");
     assert_eq!(told.delete_files, []);
     // Whoever prepared an append before a drop without a fence is not disturbed.
     shrunk.append_at(start, vec![NewFile::of(["5"])]).await?;

@@ -1,5 +1,4 @@
-//! A lake in which everything that the contract's table of errors tells of is true at once, and a
-//! daemon on it.
+//! A lake in which every error of the contract's table can be caused, and a daemon on it.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +6,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use tailrace_kit::lake::{Catalog, CatalogOptions, Column, Field, NewFile, Table};
-use tailrace_kit::standin::truncate;
+use tailrace_kit::simulated_loops::truncate;
 use uuid::Uuid;
 
 use crate::http::address;
@@ -17,7 +16,7 @@ use crate::support::TestDatabase;
 use crate::support::gate::Gate;
 use crate::support::process::Running;
 
-/// Far longer than anybody stands in a queue here, and what the lock is not had in.
+/// Far longer than anybody stands in a queue here, and how long the lock is waited for in vain.
 const COMMIT_WAIT: std::time::Duration = std::time::Duration::from_secs(120);
 
 /// A key that a drop of table `raw` has used.

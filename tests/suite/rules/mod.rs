@@ -1,3 +1,3 @@
-//! Pure rules of `src/rules`, as all that goes by them does.
+//! Tests of pure rules of `src/rules` through the program.
 
 pub mod clock_guard;

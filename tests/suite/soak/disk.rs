@@ -1,4 +1,4 @@
-//! The objects on disk.
+//! Checks the objects on disk.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use chrono::{TimeDelta, Utc};
 use fastrand::Rng;
-use tailrace_kit::standin::{Cleaned, Cleanup, Expiry};
+use tailrace_kit::simulated_loops::{Cleaned, Cleanup, Expiry};
 
 use super::{Left, Soak};
 

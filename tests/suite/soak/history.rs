@@ -1,12 +1,12 @@
-//! What became of the table, snapshot by snapshot, as its rows tell. It is kept here when expiry
-//! has long deleted the rows.
+//! Records what became of the table at each snapshot, from its rows. The record is kept after
+//! expiry has deleted the rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use anyhow::Result;
 use tailrace_kit::lake::{FileRow, Table, VectorRow};
-use tailrace_kit::standin::Consumer;
+use tailrace_kit::simulated_loops::Consumer;
 
 use crate::support::contents::{Objects, Rows};
 
@@ -174,8 +174,8 @@ impl History {
     }
 
     /// Adds what was counted.
-    pub fn tell(&self, tally: &mut BTreeMap<&'static str, u64>) {
-        self.counts.tell(tally);
+    pub fn count_into(&self, tally: &mut BTreeMap<&'static str, u64>) {
+        self.counts.count_into(tally);
     }
 }
 

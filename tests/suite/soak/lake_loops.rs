@@ -1,13 +1,13 @@
-//! The loops that the server runs, by their stand-ins.
+//! Runs the simulated loops of the server.
 
 use std::sync::Arc;
 
 use anyhow::Result;
 use chrono::{TimeDelta, Utc};
 use fastrand::Rng;
-use tailrace_kit::standin::{Cleanup, Compacted, Compaction, Expiry, HeldFiles};
+use tailrace_kit::simulated_loops::{Cleanup, Compacted, Compaction, Expiry, HeldFiles};
 
-use super::window::{self, SHIELDED};
+use super::window::{self, CLAIMED};
 use super::{Left, Soak};
 
 /// Sits on rows, and has their statistics in the end or not.
@@ -39,7 +39,7 @@ pub async fn compact(soak: Arc<Soak>, mut random: Rng) -> Result<Left> {
             match compaction.commit(group).await? {
                 Compacted::Done { .. } => {
                     soak.count("rewrites of the drop window", u64::from(wasted));
-                    assert!(!(SHIELDED && wasted), "{inputs:?} will be dropped: {settled:?}");
+                    assert!(!(CLAIMED && wasted), "{inputs:?} will be dropped: {settled:?}");
                 }
                 Compacted::Lost => soak.count("compactions that lost", 1),
             }

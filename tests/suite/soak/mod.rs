@@ -1,17 +1,17 @@
-//! The pipeline whole: everybody who has to do with a lake at work on it at once, by a random
-//! schedule, while what may never happen is looked for.
+//! A soak test: everything that works on a lake runs at the same time, by a random schedule, while
+//! the test checks what may never happen.
 //!
-//! | file | who |
+//! | file | what runs or is checked |
 //! |---|---|
 //! | [`lake_loops`] | the server's loops: hydrator, compaction, expiry, cleanup |
 //! | [`writers`] | appends and deletions of rows |
-//! | [`readers`] | consumers of our feed, each with a copy of its own |
-//! | [`operator`] | the daemon, policies that change, explicit drops |
-//! | [`history`], [`rules`] | what every snapshot did, and what none may do |
-//! | [`disk`] | the objects: none that is needed is gone, in the end none is left over |
+//! | [`readers`] | consumers of tailrace's feed, each with its own copy of the table |
+//! | [`operator`] | the daemon, changes of policies, explicit drops |
+//! | [`history`], [`rules`] | what every snapshot did, and what no snapshot may do |
+//! | [`disk`] | objects: none that is needed is missing, and at the end none is left over |
 //!
-//! `TAILRACE_SOAK=10m` sets how long they work, `TAILRACE_SOAK_SEED` repeats a schedule; how the
-//! tasks meet is up to the machine, so a seed is no replay.
+//! `TAILRACE_SOAK=10m` sets the duration. `TAILRACE_SOAK_SEED` repeats a schedule, but not a run:
+//! how the tasks interleave depends on the machine.
 
 mod disk;
 mod history;
@@ -159,7 +159,7 @@ async fn soak(seed: u64, length: Duration) -> Result<()> {
     disk::drain(&soak).await?;
     disk::holds_what_is_live_and_no_more(&soak).await?;
     let mut tally = soak.tally.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    soak.history.lock().await.tell(&mut tally);
+    soak.history.lock().await.count_into(&mut tally);
     eprintln!("the soak, {length:?}: {tally:#?}");
     assert!(tally["partition drops by policy"] > 0);
     assert!(tally["objects deleted"] > 0);

@@ -1,4 +1,4 @@
-//! Who runs tailrace: the daemon, policies that change, a drop by hand now and then.
+//! Runs the daemon, changes policies, and makes explicit drops now and then.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;

@@ -1,12 +1,12 @@
-//! Consumers of our feed: each applies what it is told to a copy of its own, which is then the
-//! table as a reader of that snapshot sees it.
+//! Consumers of tailrace's feed. Each applies the changes to its own copy, and checks that the copy
+//! is the table as a reader of that snapshot sees it.
 
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use fastrand::Rng;
 use tailrace::explicit::problem::Problem;
-use tailrace_kit::standin::Consumer;
+use tailrace_kit::simulated_loops::Consumer;
 
 use crate::feed::with_ends;
 use crate::support::contents::Follower;

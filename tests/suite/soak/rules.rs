@@ -1,4 +1,4 @@
-//! What a snapshot may do to the table.
+//! Checks what a snapshot did to the table against what it may do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,14 +11,14 @@ use crate::support::program::days_ago;
 
 use super::history::State;
 
-/// What a snapshot says of itself, and our history of it.
+/// What a snapshot says of itself, and the drop history of it.
 #[derive(Debug, FromRow)]
 pub struct Deed {
     /// Its id.
     pub snapshot_id: i64,
     /// Its changes: kind and object.
     changes: Vec<String>,
-    /// Files, vectors, records and bytes that our history says it ended.
+    /// Files, vectors, records and bytes that the drop history says it ended.
     told: Option<(i64, i64, i64, i64)>,
     /// Whether a policy was behind it.
     by_policy: bool,
@@ -76,7 +76,7 @@ pub struct Counts {
 
 impl Counts {
     /// Adds them up in words.
-    pub fn tell(&self, tally: &mut BTreeMap<&'static str, u64>) {
+    pub fn count_into(&self, tally: &mut BTreeMap<&'static str, u64>) {
         tally.extend([
             ("snapshots checked", self.snapshots),
             ("partition drops by policy", self.by_policy),

@@ -1,4 +1,4 @@
-//! The drop window, and the files that should be safe from compaction in it.
+//! The drop window, and the files in it that compaction should not rewrite.
 
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
@@ -11,10 +11,10 @@ use super::Soak;
 
 /// Whether `tailrace run` claims the files of the drop window, so that a compaction which heeds
 /// claims leaves them alone: then a rewrite of one is a failure. Otherwise they are counted.
-pub const SHIELDED: bool = true;
+pub const CLAIMED: bool = true;
 /// What makes the daemon's claims quick, where it makes any.
 pub const SETTINGS: &[(&str, &str)] =
-    if SHIELDED { &[("TAILRACE__COMPACTION__RENEW_EVERY", "1s")] } else { &[] };
+    if CLAIMED { &[("TAILRACE__COMPACTION__RENEW_EVERY", "1s")] } else { &[] };
 /// A file that has been in the window for so long has seen a renewal, and more than one.
 const SETTLED: Duration = Duration::from_secs(6);
 

@@ -1,4 +1,4 @@
-//! Those who write to the table.
+//! Writes to the table.
 
 use std::sync::Arc;
 

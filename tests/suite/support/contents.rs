@@ -1,5 +1,6 @@
-//! What the objects of a lake would hold, row by row, and a consumer's copy of a table made of
-//! them. The objects themselves hold placeholder bytes; rows are told apart by their ids.
+//! The contents that the objects of a lake would have, row by row, and a consumer's copy of a table
+//! that is made from them. The real objects hold placeholder bytes, so rows are compared by their
+//! ids.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! DDL beside what a test does: a table that is locked, or that somebody waits to lock.
+//! Runs DDL beside a test: a table is locked, or a session waits for a lock on it.
 
 use anyhow::Result;
 use sqlx::{AssertSqlSafe, Postgres, Transaction};

@@ -1,4 +1,4 @@
-//! A catalog in the middle of a restore: some of its tables are empty for a moment.
+//! Empties some tables of a catalog for a moment, as in the middle of a restore.
 
 use anyhow::Result;
 

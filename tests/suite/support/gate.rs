@@ -1,8 +1,8 @@
-//! The commit lock as an instrument: who waits for it, and in which order it is granted.
+//! Uses the commit lock as an instrument: who waits for it, and in which order it is granted.
 //!
-//! Postgres grants a lock in the order in which it was asked for. A writer that queues before a
-//! drop therefore commits between that drop's planning, which is over when the drop queues, and
-//! its commit.
+//! Postgres grants a lock in the order of the requests. The planning of a drop has ended when the
+//! drop waits for the lock. So a writer that waits in front of a drop commits between the drop's
+//! planning and its commit.
 
 use anyhow::Result;
 use tailrace::catalog::commit_lock::{commit_key, lease_key};

@@ -1,4 +1,4 @@
-//! Tables with policies, and what a plan or a pass says of them, in few words.
+//! Tables with policies, and short summaries of what a plan or a pass reports of them.
 
 use anyhow::{Context, Result, bail, ensure};
 use sqlx::AssertSqlSafe;
@@ -158,6 +158,11 @@ impl TestDatabase {
         Ok(serde_json::from_str(&ran.out)?)
     }
 
+    /// The policies that `policy get` or `policy list` prints.
+    pub async fn policies(&self, args: &[&str]) -> Result<serde_json::Value> {
+        Ok(self.done(args).await?["policies"].take())
+    }
+
     /// Runs statements as the database's owner, with the lake's schema first.
     pub async fn sql(&self, statements: &str) -> Result<()> {
         sqlx::raw_sql(AssertSqlSafe(statements.to_owned())).execute(self.lake.pool()).await?;
@@ -197,8 +202,8 @@ pub fn expired(plan: &TablePlan) -> Vec<(i64, Values, i64)> {
 
 /// What stays, as (reason, files), in the order of a report.
 pub fn kept(plan: &TablePlan) -> Vec<(&'static str, i64)> {
-    let census = plan.census.iter().flat_map(|census| &census.kept);
-    census.map(|(reason, group)| (reason.name(), group.files)).collect()
+    let kept_counts = plan.kept_counts.iter().flat_map(|kept_counts| &kept_counts.kept);
+    kept_counts.map(|(reason, group)| (reason.name(), group.files)).collect()
 }
 
 /// The report of a table by its name.

@@ -1,5 +1,5 @@
-//! What the integration tests stand on: one private server per test process, and a
-//! database of its own for each test.
+//! Support for the integration tests: one private server for each test process, and one database
+//! for each test.
 
 pub mod contents;
 pub mod ddl;

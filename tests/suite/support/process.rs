@@ -1,4 +1,5 @@
-//! The program while it runs: its log as it comes, signals, its end.
+//! Runs the program as a process: reads its log as it is written, sends signals, and waits for its
+//! end.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -129,7 +130,7 @@ impl Running {
         Ok(())
     }
 
-    /// The first event of this name, once it has been told.
+    /// The first event of this name, once it has been logged.
     pub async fn told(&mut self, name: &str) -> Result<Value> {
         self.event(name, 1).await?;
         let log = self.log.borrow();

@@ -1,5 +1,4 @@
-//! tailrace as the tests run it: in process, with the settings that the configuration gives by
-//! default, and as a program.
+//! Runs tailrace for the tests: in this process, with the default configuration, and as a program.
 
 use std::process::{Output, Stdio};
 

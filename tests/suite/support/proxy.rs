@@ -1,4 +1,4 @@
-//! A network between the program and Postgres that fails on command.
+//! A simulated network between the program and Postgres that fails on command.
 
 mod line;
 
@@ -53,7 +53,7 @@ pub enum Comes {
 }
 
 /// A network that falls silent: from a message on, no byte of any connection comes through, in either
-/// direction, and nobody is told. What is sent is taken.
+/// direction, and neither end is informed. What is sent is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Silence {
     /// The message at which it begins.
@@ -230,7 +230,7 @@ impl Proxy {
         self.network.silent.borrow().is_some()
     }
 
-    /// From now on nothing goes through, in either direction, and nobody is told.
+    /// From now on nothing goes through, in either direction, and neither end is informed.
     pub fn unplug(&self) {
         self.network.silent.send_replace(Some(Silence {
             from: Message::Number(0),

@@ -1,4 +1,4 @@
-//! Restoring the catalog, and nothing of ours, to an earlier time.
+//! Restores the catalog, and not the schema `tailrace`, to an earlier time.
 
 use anyhow::Result;
 use sqlx::AssertSqlSafe;

@@ -1,4 +1,5 @@
-//! What every test's database holds beside the server's tables.
+//! Prepares the database that every test's database is copied from: the server's tables and the
+//! schema `tailrace`.
 
 use std::time::Duration;
 

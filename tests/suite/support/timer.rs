@@ -1,4 +1,4 @@
-//! Time as an argument: a clock that goes only when a test says so, or somebody sleeps by it.
+//! A clock for tests. It advances only when a test says so, or by the length of a sleep.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

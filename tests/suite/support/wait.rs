@@ -1,4 +1,4 @@
-//! Waiting for what other sessions do, by looking again and again: there is no event to wait for.
+//! Waits for what other sessions do by polling, because there is no event to wait for.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! One pass: its parts by the folders of `src/sweep`, and the whole.
+//! Tests of a pass: its parts, by the folders of `src/sweep`, and the whole.
 
 pub mod calendar;
 pub mod evidence;

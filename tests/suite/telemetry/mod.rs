@@ -1,3 +1,3 @@
-//! The log as processes have it.
+//! Tests of the log of processes.
 
 pub mod log;

@@ -1,8 +1,8 @@
-//! How long drops are remembered.
+//! Tests of how long drops are remembered.
 
 use anyhow::Result;
 use chrono::{TimeDelta, Utc};
-use tailrace_kit::standin::Cleanup;
+use tailrace_kit::simulated_loops::Cleanup;
 
 use super::Scene;
 

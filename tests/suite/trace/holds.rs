@@ -1,9 +1,9 @@
-//! What keeps a drop where it is.
+//! Tests of what keeps a drop at a stage.
 
 use anyhow::Result;
 use chrono::{TimeDelta, Utc};
 use tailrace::trace::state::{Hold, Stage};
-use tailrace_kit::standin::Consumer;
+use tailrace_kit::simulated_loops::Consumer;
 
 use super::Scene;
 

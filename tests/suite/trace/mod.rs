@@ -1,4 +1,4 @@
-//! What became of a drop, told at each step of the server's expiry and cleanup.
+//! Tests of what trace reports of a drop, at each step of the server's expiry and cleanup.
 
 mod history;
 mod holds;
@@ -20,7 +20,7 @@ use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::Settings;
 use tailrace::trace::{Asked, DropTrace, TraceReport, advance, trace};
 use tailrace_kit::lake::{Catalog, CatalogOptions, Field, NewFile, Table};
-use tailrace_kit::standin::{Expiry, FloorMove};
+use tailrace_kit::simulated_loops::{Expiry, FloorMove};
 
 use crate::support::TestDatabase;
 use crate::support::program::{days_ago, settings};
@@ -135,6 +135,12 @@ impl Scene {
 }
 
 /// A time that can be told from any other.
+/// An instant as the program shows it to people.
+fn second(at: UtcInstant) -> String {
+    let time = at.to_chrono().expect("a time of this era");
+    time.format("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
 fn at(text: &str) -> Option<UtcInstant> {
     Some(text.parse().expect("a time"))
 }

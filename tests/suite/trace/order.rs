@@ -1,8 +1,8 @@
-//! Drops among each other, and among what others queue.
+//! Tests of several drops at the same time, and of drops among objects that others queue.
 
 use anyhow::Result;
 use tailrace::trace::state::{Hold, Stage};
-use tailrace_kit::standin::Cleanup;
+use tailrace_kit::simulated_loops::Cleanup;
 
 use super::{Scene, at};
 

@@ -1,9 +1,9 @@
-//! Each stage of a drop, with its dates and ids.
+//! Tests of each stage of a drop, with its dates and ids.
 
 use anyhow::Result;
 use tailrace::trace::state::{Hold, Stage};
 use tailrace_kit::lake::NewFile;
-use tailrace_kit::standin::{Cleaned, Cleanup, Purged};
+use tailrace_kit::simulated_loops::{Cleaned, Cleanup, Purged};
 
 use super::{Scene, at};
 use crate::support::program::days_ago;
@@ -83,7 +83,7 @@ async fn a_drop_is_told_from_its_commit_to_its_last_object() -> Result<()> {
 
 /// Where all of it went between two passes, the first one to look sees both.
 #[tokio::test]
-async fn what_went_between_two_passes_is_noted_by_the_second() -> Result<()> {
+async fn a_drop_between_two_passes_is_noted_by_the_second() -> Result<()> {
     let mut scene = Scene::new().await?;
     let dropped = scene.drop(8, 2).await?;
     scene.floor_to(dropped).await?;

@@ -1,13 +1,14 @@
-//! A queued path that a row still names: the server skips it at each run, and it is told which row.
+//! Tests of a queued path that a row still names: the server skips the path at each run, and trace
+//! shows the row.
 
 use anyhow::{Context, Result};
 use serde_json::json;
 use tailrace::trace::state::{Hold, Stage};
 use tailrace::trace::{NamedBy, Naming};
 use tailrace_kit::lake::NewFile;
-use tailrace_kit::standin::Cleanup;
+use tailrace_kit::simulated_loops::Cleanup;
 
-use super::Scene;
+use super::{Scene, second};
 use crate::support::program::days_ago;
 
 #[tokio::test]
@@ -47,6 +48,7 @@ async fn what_the_server_skips_is_told_with_the_row_that_names_it() -> Result<()
     assert_eq!((stuck.attempts, &stuck.named_by), (1, &NamedBy::DataFile(naming)));
     assert!(stuck.last_attempt_at.is_some_and(|at| at >= stuck.queued_at), "{stuck:?}");
     let json = scene.database.done(&["trace", "--output", "json"]).await?;
+    let json = &json["catalogs"];
     assert_eq!(
         json[0]["stuck"][0]["named_by"],
         json!({"by": "data_file", "file_id": live, "table": "events.raw",
@@ -57,7 +59,7 @@ async fn what_the_server_skips_is_told_with_the_row_that_names_it() -> Result<()
     assert!(ran.out.contains("server's queue, 1 of them stuck\n"), "{}", ran.out);
     let line = ran.out.lines().next_back().context("a line")?;
     let named = format!("  1 attempt  named by data file {live} of events.raw, live");
-    assert!(line.contains(&format!("queued {}", stuck.queued_at)), "{line}");
+    assert!(line.contains(&format!("queued {}", second(stuck.queued_at))), "{line}");
     assert!(line.ends_with(&named), "{line}");
 
     // With the live file's end it is another's business; once no row names it, it goes.

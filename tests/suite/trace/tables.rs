@@ -1,9 +1,10 @@
-//! Tables that were renamed, dropped or retired, and catalogs that are not what they were.
+//! Tests of tables that were renamed, dropped or retired, and of catalogs that were recreated or
+//! restored.
 
 use anyhow::Result;
 use tailrace::trace::state::{Hold, Stage};
 use tailrace_kit::lake::{Field, NewFile};
-use tailrace_kit::standin::Cleanup;
+use tailrace_kit::simulated_loops::Cleanup;
 
 use super::{Scene, at};
 
@@ -29,7 +30,7 @@ async fn a_renamed_table_is_found_by_either_name() -> Result<()> {
     Ok(())
 }
 
-/// A table goes and another one takes its name: both are that name's, told apart by the uuid.
+/// A table is dropped and another one takes its name: both have that name, and differ by the UUID.
 #[tokio::test]
 async fn a_dropped_table_is_told_to_its_end_also_after_it_was_retired() -> Result<()> {
     let mut scene = Scene::new().await?;

@@ -1,4 +1,4 @@
-//! Servers before V19, which cannot be asked for files by the snapshot that ended them.
+//! Tests of servers before V19, which have no index of files by the snapshot that ended them.
 
 use anyhow::Result;
 use tailrace::catalog::connect::close;
@@ -11,7 +11,7 @@ use super::{Scene, at};
 const FIRST: &str = "2031-01-01T00:00:00Z";
 
 #[tokio::test]
-async fn a_small_table_is_told_of_all_the_same() -> Result<()> {
+async fn a_small_table_is_reported_all_the_same() -> Result<()> {
     let mut scene = Scene::new().await?;
     scene.database.sql("DROP INDEX hog_data_file_ended").await?;
     let (first, second) = (scene.drop(9, 2).await?, scene.drop(8, 3).await?);
@@ -63,7 +63,7 @@ async fn no_more_rows_are_read_than_may_be() -> Result<()> {
 
 /// A thousand drops of a table that is too large, and none of another one's is ever looked at.
 #[tokio::test]
-async fn a_table_that_is_too_large_keeps_no_other_from_being_told_of() -> Result<()> {
+async fn a_table_that_is_too_large_keeps_no_other_from_the_report() -> Result<()> {
     let mut scene = Scene::new().await?;
     scene.database.sql("DROP INDEX hog_data_file_ended").await?;
     let dropped = scene.drop(9, 2).await?;

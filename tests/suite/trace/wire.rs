@@ -1,21 +1,23 @@
-//! `tailrace trace` and the daemon's path.
+//! Tests of `tailrace trace`, and of the daemon's endpoint for drops.
 
 use anyhow::Result;
 use serde_json::json;
-use tailrace_kit::standin::Cleanup;
+use tailrace_kit::simulated_loops::Cleanup;
 
-use super::Scene;
+use super::{Scene, second};
 use crate::http::address;
 use crate::http::client::Client;
 
 const PATH: &str = "/v1/catalogs/lake/namespaces/events/tables/raw/partition-retention/drops";
 
 #[tokio::test]
-async fn the_program_prints_a_line_for_each_drop() -> Result<()> {
+async fn the_program_prints_each_drop_in_lines_of_80_columns() -> Result<()> {
     let mut scene = Scene::new().await?;
     let nothing = scene.database.ran(&["trace", "lake", "events.raw"]).await?;
     assert_eq!(nothing.code, 0, "{nothing:?}");
-    assert!(nothing.out.ends_with("\n  every drop of the catalog that is remembered is gone\n"));
+    assert!(
+        nothing.out.ends_with("\n  the objects of every drop that is remembered are deleted\n")
+    );
     let gone = scene.drop(10, 2).await?;
     let queued = scene.drop(9, 1).await?;
     scene.floor_to(gone).await?;
@@ -37,41 +39,34 @@ async fn the_program_prints_a_line_for_each_drop() -> Result<()> {
     let day = |drop: &tailrace::trace::DropTrace| drop.partitions[0].display.clone();
     let ran = scene.database.ran(&["trace", "lake", "events.raw"]).await?;
     let (head, lines) = ran.out.split_once('\n').expect("a head");
-    assert!(
-        head.starts_with("lake as of ")
-            && head.ends_with(&format!(
-                ": floor {queued}, head {retained}, no retention: nothing is ever purged, 1 object queued"
-            )),
-        "{head}"
-    );
+    assert!(head.starts_with("lake as of ") && head.ends_with('Z'), "{head}");
     let lines: Vec<String> =
         lines.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(
         lines,
         [
-            format!("2 drops of the catalog not gone yet, the oldest of {}", b.dropped_at),
             format!(
-                "{retained} {} events.raw {} 1 file 100 B retained for ever: the catalog has no \
-                 snapshot_retention_seconds",
-                c.dropped_at,
-                day(c)
+                "expiry floor {queued}, head {retained}, no retention: nothing is ever purged, 1 \
+                 object queued"
             ),
-            format!(
-                "{queued} {} events.raw {} 1 file 100 B queued rows gone by \
-                 2031-01-01T00:00:00Z: 1 object up to its last in the server's queue",
-                b.dropped_at,
-                day(b)
-            ),
-            format!(
-                "{gone} {} events.raw {} 2 files 200 B gone rows by 2031-01-01T00:00:00Z, objects \
-                 by 2031-01-02T00:00:00Z",
-                a.dropped_at,
-                day(a)
-            ),
+            format!("2 drops not complete yet, the oldest of {}", second(b.dropped_at)),
+            "SNAPSHOT DROPPED AT FILES BYTES STATE TABLE".to_owned(),
+            format!("{retained} {} 1 100 B retained events.raw", second(c.dropped_at)),
+            day(c),
+            "for ever: the catalog has no snapshot_retention_seconds".to_owned(),
+            format!("{queued} {} 1 100 B queued events.raw", second(b.dropped_at)),
+            day(b),
+            "rows gone by 2031-01-01T00:00:00Z".to_owned(),
+            "1 object up to its last in the server's queue".to_owned(),
+            format!("{gone} {} 2 200 B gone events.raw", second(a.dropped_at)),
+            day(a),
+            "rows gone by 2031-01-01T00:00:00Z".to_owned(),
+            "objects gone by 2031-01-02T00:00:00Z".to_owned(),
         ]
     );
+    assert!(ran.out.lines().all(|line| line.len() <= 80), "{}", ran.out);
     let all = scene.database.done(&["trace", "--all", "--output", "json"]).await?;
-    assert_eq!(all[0]["drops"], serde_json::to_value(&report.drops)?);
+    assert_eq!(all["catalogs"][0]["drops"], serde_json::to_value(&report.drops)?);
     let unknown = scene.database.ran(&["trace", "sea"]).await?;
     assert_eq!(
         (unknown.code, unknown.err.as_str()),

@@ -1,4 +1,5 @@
-//! What could not be looked at is never ok, and does not keep other checks from being made.
+//! Tests of a check that could not be completed: it is never `ok`, and does not prevent other
+//! checks.
 
 use std::time::Duration;
 

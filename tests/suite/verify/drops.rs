@@ -1,4 +1,4 @@
-//! What drops left: vectors, rows, changes, receipts, snapshots.
+//! Tests of what drops left: vectors, rows, changes, receipts, snapshots.
 
 use anyhow::Result;
 use tailrace::catalog::connect::close;
@@ -26,7 +26,7 @@ async fn a_live_vector_on_a_dropped_file_is_found() -> Result<()> {
     assert_eq!((sample.data_file_id, sample.snapshot_id), (Some(file), Some(drop)));
     assert!(sample.delete_file_id > Some(file), "{sample:?}");
     assert_eq!(sample.problem, "it is live, and its file was ended by a drop");
-    let expected = "it ended 0 delete files, and our history says 1";
+    let expected = "it ended 0 delete files, and the history says 1";
     assert_eq!(problems(&report, Check::DropHistory)?, (1, vec![(Some(drop), expected)]));
     Ok(())
 }
@@ -38,11 +38,11 @@ async fn a_file_live_again_is_found_by_its_drop_and_its_partition() -> Result<()
     let open = format!("UPDATE hog_data_file SET end_snapshot = NULL WHERE data_file_id = {back}");
     scene.database.sql(&open).await?;
     scene.table.append(vec![file(9)]).await?;
-    let mut by_texts = settings();
-    by_texts.sweep.reach.small_table = 0;
-    let mut by_pieces = by_texts;
-    by_pieces.sweep.reach.piece = 2;
-    for (way, settings) in [("read", settings()), ("texts", by_texts), ("pieces", by_pieces)] {
+    let mut by_values = settings();
+    by_values.sweep.scan_limits.small_table = 0;
+    let mut by_pieces = by_values;
+    by_pieces.sweep.scan_limits.piece = 2;
+    for (way, settings) in [("read", settings()), ("values", by_values), ("pieces", by_pieces)] {
         if way == "pieces" {
             scene.database.sql("DROP INDEX hog_file_partition_value_lookup").await?;
         }
@@ -50,9 +50,9 @@ async fn a_file_live_again_is_found_by_its_drop_and_its_partition() -> Result<()
         let violated = [Check::DropHistory, Check::DroppedPartitions];
         assert_eq!(of_status(&report, Status::Violated), violated, "{way}: {report:#?}");
         let expected = [
-            (Some(drop), "it ended 2 files, and our history says 3"),
-            (Some(drop), "it ended 20 records, and our history says 30"),
-            (Some(drop), "it ended 200 bytes, and our history says 300"),
+            (Some(drop), "it ended 2 files, and the history says 3"),
+            (Some(drop), "it ended 20 records, and the history says 30"),
+            (Some(drop), "it ended 200 bytes, and the history says 300"),
         ];
         assert_eq!(problems(&report, Check::DropHistory)?, (3, expected.to_vec()));
         // The file that came after the drop is none of it.
@@ -175,7 +175,7 @@ async fn receipts_that_do_not_agree_are_found() -> Result<()> {
         (
             "UPDATE tailrace.drop_receipt SET files_ended = files_ended + 1",
             "UPDATE tailrace.drop_receipt SET files_ended = files_ended - 1",
-            "does not say what our history says of its drop",
+            "does not say what the history says of its drop",
         ),
         (
             "UPDATE tailrace.drop_receipt SET schema_version = schema_version + 1",
@@ -198,7 +198,7 @@ async fn receipts_that_do_not_agree_are_found() -> Result<()> {
     }
     scene.database.sql("DELETE FROM tailrace.drop_history").await?;
     let report = scene.violated(&[Check::Receipts]).await?;
-    let expected = told("is of a drop that our history does not have");
+    let expected = told("belongs to a drop that the history does not have");
     let found = problems(&report, Check::Receipts)?;
     assert_eq!(found, (1, vec![(Some(drop), expected.as_str())]));
     Ok(())

@@ -1,4 +1,5 @@
-//! `verify`: what is planted is found, exactly; what is healthy gives nothing.
+//! Tests of `verify`: it finds exactly the violations that a test makes, and none in a healthy
+//! catalog.
 
 mod budget;
 mod drops;
@@ -20,7 +21,7 @@ use tailrace::sweep::report::Outcome;
 use tailrace::verify::report::{Check, CheckReport, Report, Status};
 use tailrace::verify::{Settings, verify};
 use tailrace_kit::lake::{Catalog, Field, Table};
-use tailrace_kit::standin::Expiry;
+use tailrace_kit::simulated_loops::Expiry;
 use uuid::Uuid;
 
 use crate::drop::races::file;

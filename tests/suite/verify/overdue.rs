@@ -1,4 +1,4 @@
-//! Files that are live for too long.
+//! Tests of files that are live for too long.
 
 use anyhow::Result;
 use tailrace::policy::Mode;
@@ -13,13 +13,13 @@ async fn overdue_files_are_found_by_every_way() -> Result<()> {
     scene.age().await?;
     let other = scene.database.table(&scene.catalog, "other", &[]).await?;
     other.append(vec![tailrace_kit::lake::NewFile::new(vec![]); 3]).await?;
-    let mut by_texts = settings();
-    by_texts.sweep.reach.small_table = 0;
-    by_texts.sweep.reach.texts_listed = 2;
-    by_texts.sweep.reach.texts_at_once = 1;
-    let mut by_pieces = by_texts;
-    by_pieces.sweep.reach.piece = 2;
-    for (way, settings) in [("read", settings()), ("texts", by_texts), ("pieces", by_pieces)] {
+    let mut by_values = settings();
+    by_values.sweep.scan_limits.small_table = 0;
+    by_values.sweep.scan_limits.values_listed = 2;
+    by_values.sweep.scan_limits.values_at_once = 1;
+    let mut by_pieces = by_values;
+    by_pieces.sweep.scan_limits.piece = 2;
+    for (way, settings) in [("read", settings()), ("values", by_values), ("pieces", by_pieces)] {
         if way == "pieces" {
             scene.database.sql("DROP INDEX hog_file_partition_value_lookup").await?;
         }

@@ -1,4 +1,5 @@
-//! Policies that mean nothing, files that they do not date, leases and policies that were left.
+//! Tests of policies without a time field, undatable files, and leases and policies that were left
+//! behind.
 
 use std::time::Duration;
 

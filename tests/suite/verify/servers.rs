@@ -1,4 +1,4 @@
-//! Older servers, and roles that may not see everything.
+//! Tests of older servers, and of roles that cannot read everything.
 
 use anyhow::{Context, Result};
 use tailrace::catalog::connect::Database;

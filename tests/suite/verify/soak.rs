@@ -1,5 +1,5 @@
-//! Under load: writers, vectors, compaction, expiry, passes and explicit drops at work, and no run of
-//! a verification takes any of it for a violation.
+//! Tests of `verify` under load: writers, vectors, compaction, expiry, passes and explicit drops
+//! run at the same time, and no verification reports a violation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use tailrace::verify::report::{Report, Status};
 use tailrace::verify::verify;
 use tailrace_kit::lake::{CatalogOptions, Field, LakeError, Table};
-use tailrace_kit::standin::{Compaction, Expiry};
+use tailrace_kit::simulated_loops::{Compaction, Expiry};
 
 use super::settings;
 use crate::drop::races::{file, patient};

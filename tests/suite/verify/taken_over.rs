@@ -1,4 +1,4 @@
-//! Since when a property is a table's policy.
+//! Tests of the time since which a property is a table's policy.
 
 use anyhow::Result;
 use chrono::{TimeDelta, Utc};
@@ -136,7 +136,7 @@ async fn a_property_whose_snapshot_is_gone_is_as_old_as_the_floor() -> Result<()
 
 /// Nothing is guessed where the snapshot is missing, and expiry has not deleted it.
 #[tokio::test]
-async fn a_property_whose_snapshot_is_missing_is_told() -> Result<()> {
+async fn a_property_whose_snapshot_is_missing_is_reported() -> Result<()> {
     let scene = scene().await?;
     let head = scene.catalog.head().await?;
     scene.table.append(vec![file(0)]).await?;

@@ -1,4 +1,4 @@
-//! The command and the endpoint.
+//! Tests of the command and of the endpoint.
 
 use anyhow::Result;
 use serde_json::json;

@@ -1,9 +1,10 @@
-//! Before V9 a column does not say in which struct it is, and nothing of ours works.
+//! Tests of servers before V9, where a column does not say in which struct it is: nothing of
+//! tailrace works there.
 
 use anyhow::Result;
 use tailrace_kit::lake::Lake;
 
-use super::{daemon_on, every_command_is_refused, every_request_is_refused, filled, is_told};
+use super::{daemon_on, every_command_is_refused, every_request_is_refused, filled, is_logged};
 use crate::support::TestDatabase;
 
 const REASON: &str = "the hoglake server of this database is older than V9 (hog_column has no \
@@ -43,8 +44,8 @@ async fn a_daemon_that_is_up_waits_for_the_upgrade() -> Result<()> {
     let (_, table) = filled(&database, true).await?;
     let (mut daemon, client) = daemon_on(&database).await?;
     database.sql("ALTER TABLE hog_column RENAME parent_field_id TO parent").await?;
-    is_told(&daemon, "pass_failed", REASON).await?;
-    is_told(&daemon, "shield_failed", REASON).await?;
+    is_logged(&daemon, "pass_failed", REASON).await?;
+    is_logged(&daemon, "shield_failed", REASON).await?;
     every_request_is_refused(&client, REASON).await?;
     let dropped = daemon.so_far("drop_committed").len();
     let day = crate::support::program::days_ago(9);

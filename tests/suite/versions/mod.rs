@@ -1,5 +1,5 @@
-//! Servers that are refused: those before V9, and newer ones that want a row filled which we would not
-//! fill. And newer ones that are served.
+//! Tests of servers that are refused, which are those before V9 and newer ones with a column that
+//! must be filled and that tailrace does not know; and of newer servers that are accepted.
 
 mod before_v9;
 mod needed;
@@ -92,7 +92,7 @@ async fn daemon_on(database: &TestDatabase) -> Result<(Running, Client)> {
 
 /// Waits until a daemon tells an event for this reason: what was under way when the server changed may
 /// have told another one.
-async fn is_told(daemon: &Running, event: &str, reason: &str) -> Result<()> {
+async fn is_logged(daemon: &Running, event: &str, reason: &str) -> Result<()> {
     until("the reason is told", async || {
         Ok(daemon.so_far(event).iter().any(|line| line["error"] == reason))
     })

@@ -1,4 +1,5 @@
-//! What passes and drops need of the server's tables is what they are asked for: no more, no less.
+//! Tests of which columns of the server's tables are required: exactly those that passes and drops
+//! need.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -34,7 +35,7 @@ async fn misfit(database: &TestDatabase) -> Result<Option<Misfit>> {
     Ok(tables.fits().err())
 }
 
-/// Known is exactly what the newest server has: a further column of any table is told.
+/// Known is exactly what the newest server has: a further column of any table is reported.
 #[tokio::test]
 async fn every_column_of_the_newest_server_is_known_and_no_other() -> Result<()> {
     let database = TestDatabase::new().await?;
@@ -76,7 +77,7 @@ async fn what_is_not_needed_may_be_missing() -> Result<()> {
                 database.sql(&format!("ALTER TABLE {table} RENAME zz_away TO {column}")).await?;
                 kept += 1;
             }
-            // Where only the shield, the debt, receipts or the evidence want it, it comes back: their
+            // Where only claims, the debt, receipts or the evidence want it, it comes back: their
             // tables may be missing, but not half of them.
             None if optional(&table) => {
                 database.sql(&format!("ALTER TABLE {table} RENAME zz_away TO {column}")).await?;

@@ -1,16 +1,16 @@
-//! Servers that are newer than V27.
+//! Tests of servers that are newer than V27.
 
 use anyhow::Result;
 use tailrace::claims::renew;
 use tailrace::sweep::report::Outcome;
 
-use super::{daemon_on, every_command_is_refused, every_request_is_refused, filled, is_told};
+use super::{daemon_on, every_command_is_refused, every_request_is_refused, filled, is_logged};
 use crate::claims::settings;
 use crate::support::TestDatabase;
 
-/// Columns that need not be filled, of each kind, are told once and change nothing.
+/// Columns that need not be filled, of each kind, are logged once and change nothing.
 #[tokio::test]
-async fn unknown_columns_that_need_not_be_filled_are_told() -> Result<()> {
+async fn unknown_columns_that_need_not_be_filled_are_reported() -> Result<()> {
     let database = TestDatabase::new().await?;
     database
         .sql(
@@ -102,7 +102,7 @@ async fn a_daemon_that_is_up_refuses_after_the_upgrade() -> Result<()> {
         )
         .await?;
     let reason = must_fill("hog_snapshot.region");
-    is_told(&daemon, "pass_failed", &reason).await?;
+    is_logged(&daemon, "pass_failed", &reason).await?;
     every_request_is_refused(&client, &reason).await?;
     let begun = daemon.so_far("pass_started").len();
     let failed = daemon.so_far("pass_failed").len();

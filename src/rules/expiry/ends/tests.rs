@@ -35,8 +35,8 @@ fn judge(book: &SpecBook, keep: Duration, now: UtcInstant) -> Judge {
     Judge::new(book, Retention { source_field_id: COLUMN, keep, now })
 }
 
-fn texts(ending: &Expiring, key_index: i32) -> Vec<&str> {
-    ending.texts.get(&key_index).into_iter().flatten().map(String::as_str).collect()
+fn values(ending: &Expiring, key_index: i32) -> Vec<&str> {
+    ending.values.get(&key_index).into_iter().flatten().map(String::as_str).collect()
 }
 
 /// Each transform, a text, its own end, the last end, and how long its range is, in seconds.
@@ -63,8 +63,10 @@ fn a_value_falls_due_when_the_last_of_its_interpretations_ends() {
         (&[&["month"], &["day"]], "timestamp", 2, "20713", "2026-09-18T00:00:00Z", "", 86_400),
     ] {
         let book = book(specs, column_type);
-        let ends =
-            judge(&book, DAY * 7, now).ends(spec_id, Some(text)).expect("a lead").expect("datable");
+        let ends = judge(&book, DAY * 7, now)
+            .ends(spec_id, Some(text))
+            .expect("a lookup key")
+            .expect("datable");
         let last = if last.is_empty() { own } else { last };
         let expected = Ends { own: at(own), last: at(last), span: Duration::from_secs(span) };
         assert_eq!(ends, expected, "{specs:?} {text}");
@@ -102,12 +104,12 @@ fn the_values_that_end_on_a_day() {
     ] {
         let book = book(&[&[transform]], column_type);
         let ending = judge(&book, DAY, now).ending_on(1, day, last).expect("told");
-        assert_eq!(texts(&ending, 0), expected, "{transform} to {last}");
+        assert_eq!(values(&ending, 0), expected, "{transform} to {last}");
         assert_eq!(ending.between, Default::default());
     }
     let hours = book(&[&["hour"]], "timestamp");
     let ending = judge(&hours, DAY, now).ending_on(1, day, day).expect("told");
-    let hours = texts(&ending, 0);
+    let hours = values(&ending, 0);
     assert_eq!((hours.len(), hours[0], hours[23]), (24, "498696", "498719"));
     for (column_type, expected) in [
         ("timestamp", Some(("2026-11-21", "2026-11-25"))),
@@ -121,7 +123,7 @@ fn the_values_that_end_on_a_day() {
         let between: Vec<_> = between.map(|(a, b)| (a.as_str(), b.as_str())).collect();
         assert_eq!(between, Vec::from_iter(expected), "{column_type}");
     }
-    // What is written otherwise cannot be told by the order of texts.
+    // What is written otherwise is not in the order of the values.
     let nanos = book(&[&["identity"]], "timestamp_ns");
     assert_eq!(judge(&nanos, DAY, now).ending_on(1, 11_000, 11_000), None);
     let old = book(&[&["identity"]], "timestamp");
@@ -129,7 +131,7 @@ fn the_values_that_end_on_a_day() {
 }
 
 proptest! {
-    /// Whatever has expired is due by its lead value, and among the values that end on its day, for every
+    /// Whatever has expired is due by its lookup value, and among the values that end on its day, for every
     /// history of specs.
     #[test]
     fn nothing_that_has_expired_is_left_out(
@@ -168,15 +170,15 @@ proptest! {
             }
             let judge = judge(&book, keep, now);
             let text = values[0].as_deref();
-            let ends = judge.ends(spec_id, text).expect("a lead").expect("datable");
+            let ends = judge.ends(spec_id, text).expect("a lookup key").expect("datable");
             prop_assert!(ends.last <= now.minus(keep), "{tuple:?} is not due: {ends:?}");
             let Some(ending) = judge.ending_on(spec_id, ends.day(), ends.day()) else {
-                prop_assert_eq!(column_type, "timestamp_ns", "only these cannot be told");
+                prop_assert_eq!(column_type, "timestamp_ns", "only these are unknown");
                 continue;
             };
             let text = text.unwrap_or_default();
             let between = ending.between.get(&0).into_iter().flatten();
-            let is_among = ending.texts.get(&0).is_some_and(|texts| texts.contains(text))
+            let is_among = ending.values.get(&0).is_some_and(|values| values.contains(text))
                 || between.into_iter().any(|(from, to)| from.as_str() < text && text < to.as_str());
             prop_assert!(is_among, "{tuple:?} {ending:?}");
         }

@@ -46,16 +46,16 @@ fn from_row(row_id: i64) -> Option<Mark> {
 
 const END: &str = "2026-11-20T00:00:00Z";
 
-fn weigh(doubt: &Doubt, files: &[FileEvidence]) -> Weighed {
-    rule().weigh(at(END), doubt, files, &BTreeSet::new())
+fn check(doubt: &Doubt, files: &[FileEvidence]) -> EvidenceVerdict {
+    rule().check(at(END), doubt, files, &BTreeSet::new())
 }
 
-fn expired() -> Weighed {
-    Weighed::Expired { newest: None }
+fn expired() -> EvidenceVerdict {
+    EvidenceVerdict::Expired { newest: None }
 }
 
-fn ambiguous(leaves_at: Option<&str>, newest: Option<&str>) -> Weighed {
-    Weighed::Kept {
+fn ambiguous(leaves_at: Option<&str>, newest: Option<&str>) -> EvidenceVerdict {
+    EvidenceVerdict::Kept {
         reason: KeptReason::AmbiguousSpec,
         leaves_at: leaves_at.map(at),
         newest: newest.map(at),
@@ -108,12 +108,12 @@ fn a_bound_is_read_by_every_type_that_the_column_was_seen_with() {
 #[test]
 fn a_tuple_expires_by_its_newest_row() {
     let certain = Doubt::default();
-    assert_eq!(weigh(&certain, &[file(None)]), expired());
-    assert_eq!(weigh(&certain, &[file(Some(micros("2026-11-23T00:00:00Z")))]), expired());
+    assert_eq!(check(&certain, &[file(None)]), expired());
+    assert_eq!(check(&certain, &[file(Some(micros("2026-11-23T00:00:00Z")))]), expired());
     let newer = [file(None), file(Some(micros("2026-11-23T00:00:00.000001Z")))];
     assert_eq!(
-        weigh(&certain, &newer),
-        Weighed::Kept {
+        check(&certain, &newer),
+        EvidenceVerdict::Kept {
             reason: KeptReason::NewerRowsThanPartition,
             leaves_at: Some(at("2026-11-30T00:00:00.000001Z")),
             newest: Some(at("2026-11-23T00:00:00.000001Z")),
@@ -121,12 +121,12 @@ fn a_tuple_expires_by_its_newest_row() {
     );
     let warns = EvidenceRule { blocks_newer: false, ..rule() };
     assert_eq!(
-        warns.weigh(at(END), &certain, &newer, &BTreeSet::new()),
-        Weighed::Expired { newest: Some(at("2026-11-23T00:00:00.000001Z")) }
+        warns.check(at(END), &certain, &newer, &BTreeSet::new()),
+        EvidenceVerdict::Expired { newest: Some(at("2026-11-23T00:00:00.000001Z")) }
     );
     // Nulls, or statistics that are not provided, make a bound no smaller.
     let partial = FileEvidence { is_bound_of_all: false, ..newer[1] };
-    assert_eq!(weigh(&certain, &[partial]), weigh(&certain, &newer));
+    assert_eq!(check(&certain, &[partial]), check(&certain, &newer));
 }
 
 /// `hour` on a date: the writer puts the date at its midnight, and the hour has ended long before the
@@ -140,10 +140,10 @@ fn a_date_that_the_value_names_itself_is_no_contradiction() {
     let none = BTreeSet::new();
     assert_eq!(UtcInstant::from_days(20_779), at("2026-11-22T00:00:00Z"));
     let same_day = [file(Some(Bound::Days(20_779)))];
-    assert_eq!(rule.weigh(hour_end, &Doubt::default(), &same_day, &none), expired());
+    assert_eq!(rule.check(hour_end, &Doubt::default(), &same_day, &none), expired());
     assert_eq!(
-        rule.weigh(hour_end, &Doubt::default(), &date, &none),
-        Weighed::Kept {
+        rule.check(hour_end, &Doubt::default(), &date, &none),
+        EvidenceVerdict::Kept {
             reason: KeptReason::NewerRowsThanPartition,
             leaves_at: Some(at("2026-12-01T00:00:00Z")),
             newest: Some(at("2026-11-24T00:00:00Z")),
@@ -165,12 +165,12 @@ fn statistics_prove_only_if_every_file_has_them() {
         (vec![with_nulls], ambiguous(None, None)),
         (vec![newer, file(None)], ambiguous(None, Some("2026-11-24T00:00:00Z"))),
     ] {
-        assert_eq!(weigh(&doubt, &files), expected, "{files:?}");
+        assert_eq!(check(&doubt, &files), expected, "{files:?}");
     }
     // A date proves once its day has passed.
     let date = |days| file(Some(Bound::Days(days)));
-    assert_eq!(weigh(&doubt, &[date(20_779)]), expired());
-    assert!(matches!(weigh(&doubt, &[date(20_780)]), Weighed::Kept { .. }));
+    assert_eq!(check(&doubt, &[date(20_779)]), expired());
+    assert!(matches!(check(&doubt, &[date(20_780)]), EvidenceVerdict::Kept { .. }));
 }
 
 #[test]
@@ -185,16 +185,16 @@ fn order_proves_only_if_every_mark_is_passed() {
         // Taken back, and waited for again.
         (&[(2, Some(Mark { watched_from: Some(50), ..Mark::default() }))], ambiguous(None, None)),
     ] {
-        assert_eq!(weigh(&doubt_since(marks), &[unknown]), expected, "{marks:?}");
+        assert_eq!(check(&doubt_since(marks), &[unknown]), expected, "{marks:?}");
     }
     let undated = Doubt { is_undated: true, ..doubt_since(&[(2, from_row(100))]) };
-    assert_eq!(weigh(&undated, &[unknown]), ambiguous(None, None));
+    assert_eq!(check(&undated, &[unknown]), ambiguous(None, None));
     let revoked = BTreeSet::from([2]);
     let doubt = doubt_since(&[(2, from_row(100))]);
-    assert_eq!(rule().weigh(at(END), &doubt, &[unknown], &revoked), ambiguous(None, None));
+    assert_eq!(rule().check(at(END), &doubt, &[unknown], &revoked), ambiguous(None, None));
     // Each file by its own proof.
     let dated = FileEvidence { row_id_start: 1, ..file(Some(micros("2026-11-01T00:00:00Z"))) };
-    assert_eq!(weigh(&doubt, &[unknown, dated]), expired());
+    assert_eq!(check(&doubt, &[unknown, dated]), expired());
 }
 
 /// A compaction's output begins late and holds old rows; an append does not.
@@ -203,10 +203,10 @@ fn a_snapshot_proves_for_appends_alone() {
     let mark = |snapshot| Mark { row_id: Some(1_000), snapshot: Some(snapshot), ..Mark::default() };
     let appended = file(None);
     let compacted = FileEvidence { is_compacted: true, ..appended };
-    assert_eq!(weigh(&doubt_since(&[(2, Some(mark(10)))]), &[appended]), expired());
+    assert_eq!(check(&doubt_since(&[(2, Some(mark(10)))]), &[appended]), expired());
     for (snapshot, files) in [(11, [appended]), (10, [compacted])] {
         let doubt = doubt_since(&[(2, Some(mark(snapshot)))]);
-        assert_eq!(weigh(&doubt, &files), ambiguous(None, None));
+        assert_eq!(check(&doubt, &files), ambiguous(None, None));
     }
 }
 
@@ -235,7 +235,7 @@ fn a_file_that_contradicts_its_value_disproves_marks_below_it() {
     let after = file(Some(micros("2026-11-24T00:00:00Z")));
     let only = doubt_since(&[(2, from_row(100))]);
     assert_eq!(
-        weigh(&only, &[after]),
+        check(&only, &[after]),
         ambiguous(Some("2026-12-01T00:00:00Z"), Some("2026-11-24T00:00:00Z"))
     );
 }

@@ -37,7 +37,7 @@ fn judge(book: &SpecBook, keep: Duration, now: UtcInstant) -> Judge {
 fn texts_are_listed_by_the_first_time_field() {
     let book = book(&[&["hour", "month"]], "timestamp");
     let judge = judge(&book, DAY, at("2026-11-02T00:30:00Z"));
-    assert_eq!(judge.lead_keys(), BTreeSet::from([0]));
+    assert_eq!(judge.lookup_key_indexes(), BTreeSet::from([0]));
     assert_eq!(judge.expiry_of_text(0, "498191"), Some(at("2026-11-01T00:00:00Z")));
     assert_eq!(judge.expiry_of_text(0, "498192"), None);
     assert_eq!(judge.expiry_of_text(0, "no number"), None);

@@ -62,7 +62,7 @@ struct Row {
     earlier: (String, String),
     own: (String, String),
     kind: String,
-    doubtful: Vec<String>,
+    ambiguous: Vec<String>,
     certain: Vec<String>,
 }
 
@@ -72,19 +72,19 @@ struct Rows {
 }
 
 #[test]
-fn a_value_that_an_earlier_field_can_have_stored_is_doubtful() {
+fn a_value_that_an_earlier_field_can_have_stored_is_ambiguous() {
     let Rows { rows } =
-        serde_json::from_str(include_str!("../../../../tests/doubt-table.json")).unwrap();
+        serde_json::from_str(include_str!("../../../../tests/ambiguous-values.json")).unwrap();
     assert_eq!(rows.len(), 12);
     let field = |(column, transform): &(String, String)| match column.as_str() {
         "at" => (TS, transform.clone()),
         _ => (OTHER, transform.clone()),
     };
-    for Row { earlier, own, kind, doubtful, certain } in rows {
+    for Row { earlier, own, kind, ambiguous, certain } in rows {
         let [earlier, own] = [&earlier, &own].map(field);
         let specs = [&earlier, &own].map(|(column, transform)| [(*column, transform.as_str())]);
         let book = book(&[(1, &specs[0]), (2, &specs[1])], &[(OTHER, &kind), (TS, "date")]);
-        for value in doubtful {
+        for value in ambiguous {
             assert!(!doubt(&book, 2, &[&value]).is_none(), "{earlier:?} {kind} {value}");
         }
         for value in certain {
@@ -94,7 +94,7 @@ fn a_value_that_an_earlier_field_can_have_stored_is_doubtful() {
 }
 
 #[test]
-fn fields_that_changed_their_places_make_each_other_doubtful() {
+fn fields_that_changed_their_places_make_each_other_ambiguous() {
     let book = book(
         &[(1, &[(TS, "day"), (OTHER, "identity")]), (2, &[(OTHER, "identity"), (TS, "day")])],
         &[(OTHER, "int")],
@@ -105,12 +105,12 @@ fn fields_that_changed_their_places_make_each_other_doubtful() {
         ["a value of identity(other)"]
     );
     assert_eq!(found.since, BTreeMap::from([(2, None)]));
-    // Before the change nothing was doubtful.
+    // Before the change nothing was ambiguous.
     assert!(doubt(&book, 1, &["42", "20787"]).is_none());
 }
 
 #[test]
-fn another_place_or_arity_and_later_specs_make_nothing_doubtful() {
+fn another_place_arity_or_later_spec_makes_nothing_ambiguous() {
     for other in
         [&[(TS, "month"), (OTHER, "identity")][..], &[(OTHER, "identity"), (OTHER, "identity")]]
     {
@@ -179,7 +179,7 @@ fn a_definition_of_a_disputed_id_is_undated() {
 }
 
 #[test]
-fn a_spec_whose_predecessor_is_unknown_is_doubtful() {
+fn a_spec_whose_predecessor_is_unknown_is_ambiguous() {
     let day: Fields<'_> = &[(TS, "day")];
     let of = |ids: &[i64]| {
         let mut book = book(&ids.iter().map(|id| (*id, day)).collect::<Vec<_>>(), &[]);
@@ -204,17 +204,17 @@ fn a_spec_whose_predecessor_is_unknown_is_doubtful() {
 }
 
 #[test]
-fn a_trusted_spec_is_not_doubtful() {
+fn a_trusted_spec_is_not_ambiguous() {
     let specs: [(i64, Fields<'_>); 2] = [(1, &[(OTHER, "identity")]), (2, &[(TS, "day")])];
     let mut book = book(&specs, &[(OTHER, "int")]);
     book.past.insert(2, SpecPast { trusted_at: Some(at(NOW)), ..SpecPast::default() });
     assert!(doubt(&book, 2, &["42"]).is_none());
 }
 
-/// Month 683 is 2026-12, 684 is 2027-01, 695 is 2027-12, 696 is 2028-01: a reading that starts some
+/// Month 683 is 2026-12, 684 is 2027-01, 695 is 2027-12, 696 is 2028-01: an interpretation that starts some
 /// months ahead may be next month's rows of a stale writer.
 #[test]
-fn only_a_reading_far_ahead_is_put_aside() {
+fn only_an_interpretation_far_ahead_is_put_aside() {
     let book = book(&[(1, &[(TS, "month")]), (2, &[(TS, "day")])], &[]);
     for (month, leaves_at) in [
         ("682", Some("2026-12-08T00:00:00Z")),
@@ -234,17 +234,22 @@ fn only_a_reading_far_ahead_is_put_aside() {
 }
 
 #[test]
-fn a_person_sees_every_reading() {
+fn a_person_sees_every_interpretation() {
     let book = book(
         &[(1, &[(OTHER, "bucket")]), (2, &[(TS, "month")]), (3, &[(TS, "day")])],
         &[(OTHER, "string")],
     );
     let retention = Retention { source_field_id: TS, keep: DAY, now: at(NOW) };
     let judge = Judge::new(&book, retention);
-    let readings = |value: &str| {
-        judge
-            .readings(Some(3), &StoredTuple { keys: vec![0], values: vec![Some(value.to_owned())] })
+    let interpretations = |value: &str| {
+        judge.interpretations(
+            Some(3),
+            &StoredTuple { keys: vec![0], values: vec![Some(value.to_owned())] },
+        )
     };
-    assert_eq!(readings("7"), ["day 1970-01-08", "month 1970-08", "a value of bucket(16, other)"]);
-    assert_eq!(readings("680"), ["day 1971-11-12", "month 2026-09"]);
+    assert_eq!(
+        interpretations("7"),
+        ["day 1970-01-08", "month 1970-08", "a value of bucket(16, other)"]
+    );
+    assert_eq!(interpretations("680"), ["day 1971-11-12", "month 2026-09"]);
 }

@@ -11,7 +11,7 @@ fn minutes(reason: WaitReason, pauses: Pauses, looks: usize) -> Vec<Option<u64>>
         let mut list = WaitingList::of(remembered, now, pauses);
         assert!(!list.is_paused(&expired(1).tuple, now), "look {number}");
         list.keep(&expired(1), reason, None, now);
-        // Another turn of the same pass is no other look.
+        // Another time slice of the same pass is no other look.
         list.keep(&expired(1), reason, None, now);
         let next = list.next_look_of(&expired(1).tuple);
         minutes.push(next.map(|next| next.distance(now).as_secs() / 60));
@@ -45,7 +45,7 @@ fn other_pauses_grow_from_one_pass_to_6_hours_or_a_full_pass() {
 }
 
 #[test]
-fn no_look_is_later_than_the_tuple_goes_or_the_longest_pause() {
+fn no_look_is_after_the_drop_or_the_longest_pause() {
     let noon = at("2026-11-30T12:00:00Z");
     let evidence = WaitReason::Evidence(KeptReason::NewerRowsThanPartition);
     let later = noon.plus(MINUTE);

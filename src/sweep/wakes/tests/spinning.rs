@@ -54,8 +54,10 @@ fn passes_in_an_hour(outcomes: &[(Outcome, u64)], rules: Rules) -> u64 {
         if !is_wake {
             tick += (now - tick) / every * every + every;
         }
-        let wake = wake_in.map(|length| now + length.as_secs());
-        let wake = wake.filter(|wake| wake + rules.lag.as_secs() / 2 <= tick);
+        // By the length itself: in whole seconds, one of more than a second would fall on the tick.
+        let room = Duration::from_secs(tick.saturating_sub(now));
+        let wake = wake_in.filter(|length| *length + rules.lag / 2 <= room);
+        let wake = wake.map(|length| now + length.as_secs_f64().ceil() as u64);
         is_wake = wake.is_some();
         now = wake.unwrap_or(tick).max(now);
         if now >= HOUR {

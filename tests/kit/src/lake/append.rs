@@ -1,4 +1,4 @@
-//! Appends: new files in one commit, many of them cheaply.
+//! Appends new files, many of them cheaply in one commit.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Catalogs and the namespaces in them.
+//! Catalogs and their namespaces.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Columns: field ids are given once and stay, names and places may change.
+//! Columns: a field id is given once and never changes; names and places may change.
 
 use std::collections::BTreeMap;
 

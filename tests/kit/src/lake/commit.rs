@@ -1,4 +1,4 @@
-//! The commit tail: one transaction, one snapshot, under the catalog's commit lock.
+//! The commit tail of a writer: one transaction with one snapshot, under the catalog's commit lock.
 
 use sqlx::{AssertSqlSafe, Postgres, Transaction};
 
@@ -26,7 +26,7 @@ pub(crate) mod kind {
 }
 
 /// A commit that holds the commit lock. Dropped without [`finish`](Self::finish) it rolls
-/// back, and the lock is free when its connection has been told.
+/// back, and the lock is free when its connection has noticed.
 pub struct Commit {
     /// The transaction, READ COMMITTED, for the statements of the commit's body.
     pub tx: Transaction<'static, Postgres>,

@@ -1,4 +1,4 @@
-//! How a table comes to be, alone or in the place of another.
+//! Creates tables, alone or in the place of another.
 
 use super::catalog::{Catalog, Namespace};
 use super::columns::{Place, insert_columns, live_columns};

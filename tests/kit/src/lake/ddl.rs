@@ -1,5 +1,5 @@
-//! Changes of a table that are DDL: each bumps the schema version and is `table_altered`
-//! or `table_dropped`.
+//! DDL on a table. Each change raises the schema version and is recorded as `table_altered` or
+//! `table_dropped`.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! Everything that the catalog's tables hold, to compare before and after.
+//! Dumps all rows of the catalog's tables, so that a test can compare them before and after.
 
 use std::collections::BTreeMap;
 

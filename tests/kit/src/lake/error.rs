@@ -1,4 +1,4 @@
-//! What a writer of the lake is told when its commit is refused.
+//! The errors of a writer whose commit is refused.
 
 use std::io;
 
@@ -42,7 +42,7 @@ pub enum LakeError {
     /// 422: the request makes no sense.
     #[error("not valid: {0}")]
     Validation(String),
-    /// 503: the commit lock was not had in time.
+    /// 503: the commit lock could not be acquired in time.
     #[error("waited too long for the commit lock")]
     CommitQueueTimeout,
     /// The database refused a statement.

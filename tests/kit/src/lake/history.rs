@@ -1,4 +1,4 @@
-//! Time, and what it does to a catalog: for tests that cannot wait for it.
+//! Changes the times in a catalog, for tests that cannot wait.
 
 use chrono::{DateTime, Utc};
 use sqlx::AssertSqlSafe;

@@ -1,5 +1,5 @@
-//! A hoglake catalog to work on: the server's tables, and writers that commit as the
-//! server does, through real commit tails.
+//! A hoglake catalog for tests: the server's tables, and writers that commit as the server does,
+//! through real commit tails.
 //!
 //! ```no_run
 //! # async fn example(pool: sqlx::PgPool) -> tailrace_kit::lake::Result<()> {

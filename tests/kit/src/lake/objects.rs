@@ -1,5 +1,5 @@
-//! Objects on disk. They hold placeholder bytes, padded with a hole to the size that the
-//! catalog gives, so that a lake of large files costs no space.
+//! Objects on disk. They hold placeholder bytes, padded with a hole to the size that the catalog
+//! gives, so that a lake of large files takes little space.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};

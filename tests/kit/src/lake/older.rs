@@ -1,4 +1,4 @@
-//! The same lake on an older server.
+//! The lake of an older server: the newest one without what the older versions lack.
 
 use std::env;
 

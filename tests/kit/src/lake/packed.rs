@@ -1,4 +1,4 @@
-//! Servers that know packed MergeTree tables, which are not ours to touch.
+//! Servers with packed MergeTree tables, which tailrace leaves alone.
 
 use super::Lake;
 use super::error::Result;

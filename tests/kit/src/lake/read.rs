@@ -1,4 +1,5 @@
-//! What a reader sees, at the head or at an older snapshot, and what a consumer is sent.
+//! Reads a table as a reader sees it, at the head or at an older snapshot, and the changes as a
+//! consumer receives them.
 
 use sqlx::FromRow;
 

@@ -1,4 +1,4 @@
-//! What a table looks like: columns, and the fields that it is partitioned by.
+//! The definition of a table: its columns, and the fields that it is partitioned by.
 
 /// A column to make, with the columns inside it if it is a struct.
 #[derive(Clone, Debug)]

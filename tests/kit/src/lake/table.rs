@@ -17,7 +17,7 @@ pub struct Table {
     pub catalog: Catalog,
     /// Its number in the catalog.
     pub table_id: i64,
-    /// Its incarnation.
+    /// Its UUID.
     pub table_uuid: Uuid,
     /// The columns that it had when this handle was made, by path: `event.at`.
     pub fields: BTreeMap<String, i64>,

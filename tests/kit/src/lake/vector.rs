@@ -1,4 +1,4 @@
-//! Deletion vectors: rows of a file that are gone, at most one live vector per file.
+//! Deletion vectors: each marks rows of a file as deleted. A file has at most one live vector.
 
 use std::path::PathBuf;
 

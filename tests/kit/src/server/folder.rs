@@ -1,4 +1,4 @@
-//! Where a server lives, and as whom: Postgres refuses to run as root.
+//! The folder of a server, and the user that the server runs as: Postgres refuses to run as root.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};

@@ -1,10 +1,10 @@
-# Runs one Postgres server for as long as the process that started us lives.
+# Runs one Postgres server for as long as the process that started this script lives (its parent).
 #
 #   supervise.sh POSTGRES DATA LOG FOLDER
 #
-# Standard input is a pipe that our parent holds. A line on it is the name of the
-# signal to stop the server with. Its end without a line means that the parent is
-# gone, however it went: the server is stopped at once and FOLDER removed.
+# Standard input is a pipe that the parent holds. A line on it is the name of the
+# signal by which the server is stopped. If the pipe ends without a line, the parent
+# has ended: the server is stopped at once, and FOLDER is removed.
 set -u
 exec 3<&0
 "$1" -D "$2" </dev/null >>"$3" 2>&1 3<&- &

@@ -1,4 +1,4 @@
-//! What ties a server's life to ours.
+//! Makes a server end when the process that started it ends.
 
 use std::io::Write;
 use std::process::{Child, ChildStdin};

@@ -1,5 +1,5 @@
-//! What plans, the commands of policies, and explicit drops read, in sessions in which the planner
-//! may choose as it likes.
+//! Tests of what plans, the commands of policies, and explicit drops read, in sessions without
+//! restrictions on the planner.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use super::crowd::{Crowd, EXPIRED, KEEP, Statistics};
 use super::pins::{assert_keeps_to, by, drop_of};
 use super::watch::{Planned, Watch};
 use super::{
-    ALL, CHANGES, DATA_LOOKUP, FEED, FILE_KEY, LIVE, LOOKUP, SNAPSHOT_KEY, STATS_KEY, VALUE_KEY,
-    WALK,
+    ALL, CHANGES, DATA_LOOKUP, FEED, FILE_KEY, LIVE, LOOKUP, MAINTENANCE_SCAN, SNAPSHOT_KEY,
+    STATS_KEY, VALUE_KEY,
 };
 use crate::support::program::{days_ago, settings};
 
@@ -32,16 +32,17 @@ async fn plans(statistics: Statistics, planned: Planned) -> Result<()> {
     let mut settings = settings();
     let live_since =
         by("live since", &[(LIVE, 20_131), (VALUE_KEY, 40_262), (DATA_LOOKUP, 20_131)]);
-    let distinct = by("distinct texts", &[(LOOKUP, 20_510)]);
-    let with_texts: [(&str, i64); 4] =
+    let distinct = by("distinct values", &[(LOOKUP, 20_510)]);
+    let with_values: [(&str, i64); 4] =
         [(LOOKUP, 4_640), (FILE_KEY, 4_630), (VALUE_KEY, 300), (DATA_LOOKUP, 300)];
 
     plan_all(&database, &settings, &Scope::default(), None).await?;
-    let walk = by("walk", &[(WALK, 34_300), (VALUE_KEY, 60_300), (DATA_LOOKUP, 30_300)]);
+    let next_piece =
+        by("next_piece", &[(MAINTENANCE_SCAN, 34_300), (VALUE_KEY, 60_300), (DATA_LOOKUP, 30_300)]);
     let evidence = by("evidence", &[(FILE_KEY, 330), (STATS_KEY, 330)]);
     let newest_snapshots = by("newest snapshots", &[("hog_snapshot_pkey", 1_000)]);
-    let found = by("files with values", &with_texts);
-    let all = [live_since, distinct, found, walk, evidence, newest_snapshots];
+    let found = by("files with values", &with_values);
+    let all = [live_since, distinct, found, next_piece, evidence, newest_snapshots];
     assert_keeps_to("a plan", &watch.take()?, &all);
 
     // What stays is not counted where there is no time for it, and where nothing has expired the

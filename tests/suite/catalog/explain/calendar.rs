@@ -1,5 +1,5 @@
-//! When something falls due in any table: one row of each of two indexes is looked at for a table, however
-//! long its calendar is.
+//! Tests that the question when something falls due in any table reads one row of each of two
+//! indexes for each table, however long the table's calendar is.
 
 use anyhow::Result;
 use tailrace::catalog::connect::close;

@@ -1,5 +1,5 @@
-//! A catalog in which a plan that is not by the right index shows: one table that is governed, and
-//! neighbours that share its partition texts, have a million of their own, or came all at once.
+//! A catalog in which a wrong index shows. It has one governed table, and neighbours that share its
+//! partition values, have many values of their own, or whose files came in one commit.
 
 use anyhow::Result;
 use sqlx::AssertSqlSafe;

@@ -1,5 +1,5 @@
--- From the table `staged` (table_id, spec_id, age in days, no, ended, text instead of the day's,
--- kind) to files as commits would have brought them, one commit a day, the oldest day first.
+-- Makes files from the table `staged` (table_id, spec_id, age in days, no, ended, text instead of the
+-- day's, kind), as commits would have written them: one commit a day, the oldest day first.
 ALTER TABLE hog_data_file SET (autovacuum_enabled = off);
 ALTER TABLE hog_file_partition_value SET (autovacuum_enabled = off);
 ALTER TABLE hog_delete_file SET (autovacuum_enabled = off);

@@ -1,5 +1,5 @@
--- Every live file, its values and its vector once more, in one more commit. Texts that are no day's
--- become others.
+-- Doubles every live file, with its values and its vector, in one more commit. Partition values that are
+-- no days become different ones.
 CREATE TEMP TABLE twins AS
 SELECT f.*, c.next_file_id AS more, c.last_snapshot_id + 1 AS snapshot_id, s.next_row_id
   FROM hog_data_file f JOIN hog_catalog c USING (catalog_id)

@@ -1,14 +1,15 @@
-//! How the server carries out the statements that are sent to it: by which index, and how many rows
-//! each looks at. No time is looked at.
+//! Tests of how the server executes the statements that it receives: by which index, and how many
+//! rows each reads. No time is measured.
 //!
-//! What is pinned is what is really sent, with its real parameters: the sessions of the code under
-//! test load `auto_explain`, which comes with every Postgres, and the server tells the plan of each
-//! statement, with the rows of each of its nodes, as a notice to the session that sent it ([`watch`]).
-//! So no text is copied here, no other test's statements are among them, and nothing has to be read
-//! from a log. The tables ([`crowd`]) are such that a wrong index shows; they are looked at both
-//! before and after an analysis, each with plans for the parameters at hand and for all parameters.
+//! The statements are those that the program really sends, with their real parameters. The sessions
+//! of the tested code load `auto_explain`, which comes with every Postgres. The server sends the
+//! plan of each statement, with the number of rows of each node, as a notice to the session of the
+//! statement ([`watch`]). So no SQL is copied here, statements of other tests are not among them,
+//! and no log has to be read. The tables ([`crowd`]) are such that a wrong index shows. Each test
+//! runs before and after an analysis of the tables, with plans for the given parameters and with
+//! plans for all parameters.
 //!
-//! The feed's statements are pinned by what they read in `feed::large`.
+//! The statements of the feed are tested by what they read in `feed::large`.
 
 mod asked;
 mod calendar;
@@ -39,7 +40,7 @@ const FEED: &str = "hog_data_file_changefeed";
 /// Where nothing or little began since a snapshot, one is as good as the other.
 const LIVE_OR_FEED: &str = "hog_data_file_live|hog_data_file_changefeed";
 /// All files of a table by row id.
-const WALK: &str = "hog_data_file_maintenance_scan";
+const MAINTENANCE_SCAN: &str = "hog_data_file_maintenance_scan";
 /// Files by id.
 const FILE_KEY: &str = "hog_data_file_pkey";
 /// The column statistics of a file.

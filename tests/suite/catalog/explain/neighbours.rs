@@ -1,5 +1,5 @@
-//! A pass costs what came to expire and what came late, and nothing for what is kept: neither by the
-//! table itself nor by its neighbours.
+//! Tests that a pass reads nothing for files that are kept, neither of the table nor of its
+//! neighbours, and little for a late file.
 
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;

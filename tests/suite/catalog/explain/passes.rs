@@ -1,4 +1,4 @@
-//! What passes read.
+//! Tests of what passes read.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use tailrace::catalog::connect::Database;
 use tailrace::sweep::report::{Outcome, TableReport};
 use tailrace::sweep::{Scope, Settings, run_pass};
 use tailrace_kit::lake::NewFile;
-use tailrace_kit::standin::HeldFiles;
+use tailrace_kit::simulated_loops::HeldFiles;
 use tokio_util::sync::CancellationToken;
 
 use super::crowd::{Crowd, EXPIRED, Statistics};
 use super::pins::{Most, assert_keeps_to, by, drop_of};
 use super::watch::{Planned, Watch};
 use super::{
-    CHANGES, DATA_LOOKUP, FEED, FILE_KEY, LIVE, LIVE_OR_FEED, LOOKUP, SNAPSHOT_KEY, STATS_KEY,
-    VALUE_KEY, WALK,
+    CHANGES, DATA_LOOKUP, FEED, FILE_KEY, LIVE, LIVE_OR_FEED, LOOKUP, MAINTENANCE_SCAN,
+    SNAPSHOT_KEY, STATS_KEY, VALUE_KEY,
 };
 use crate::support::program::{days_ago, settings};
 
@@ -60,12 +60,15 @@ async fn one_after_another(statistics: Statistics, planned: Planned) -> Result<(
         &[
             clock,
             by("live since", &[(LIVE, 20_131), (VALUE_KEY, 40_262), (DATA_LOOKUP, 20_131)]),
-            by("distinct texts", &[(LOOKUP, 20_510)]),
+            by("distinct values", &[(LOOKUP, 20_510)]),
             by(
                 "files with values",
                 &[(LOOKUP, 4_640), (FILE_KEY, 4_630), (VALUE_KEY, 300), (DATA_LOOKUP, 300)],
             ),
-            by("walk", &[(WALK, 34_300), (VALUE_KEY, 60_000), (DATA_LOOKUP, 30_000)]),
+            by(
+                "next_piece",
+                &[(MAINTENANCE_SCAN, 34_300), (VALUE_KEY, 60_000), (DATA_LOOKUP, 30_000)],
+            ),
             by("evidence", &[(FILE_KEY, 330), (STATS_KEY, 330)]),
             GUARDS[1],
             drop_of(300),

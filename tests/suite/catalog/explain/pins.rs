@@ -1,4 +1,4 @@
-//! By which index each statement may read the tables that grow, and how much of them.
+//! The index by which each statement may read the tables that grow, and how many rows it may read.
 
 use std::collections::BTreeMap;
 
@@ -23,13 +23,13 @@ const NAMES: [(&str, &str); 21] = [
     ("evidence", "as \"is_provided!\""),
     ("rows of paths", "as \"is_vector?\""),
     ("newest snapshots", "from hog_snapshot where catalog_id = $1 and snapshot_id > $2"),
-    ("walk", "limit $5) as piece) as f\n"),
+    ("next_piece", "limit $5) as piece) as f\n"),
     ("live since", "begin_snapshot > $3\n            order by begin_snapshot"),
     ("newest live", "order by begin_snapshot desc"),
     ("late values", "with ahead as materialized"),
     ("late block", "p.begin_snapshot = $4"),
     ("live in ids", "f.data_file_id >= $3 and f.data_file_id < $4"),
-    ("distinct texts", "with recursive texts"),
+    ("distinct values", "with recursive texts"),
     ("entries of values", "as counted"),
     ("files with values", "as value_no, key_index, value, from_id"),
     ("guards", "as \"ddl_since!\""),

@@ -1,5 +1,5 @@
-//! Which rows name the paths that wait in the server's queue: one look by each path, however many files
-//! there are, and none where the server has no index of paths.
+//! Tests of the search for the rows that name queued paths: one look-up for each path, however many
+//! files there are, and none where the server has no index of paths.
 
 use anyhow::Result;
 use tailrace::catalog::connect::close;

@@ -1,4 +1,4 @@
-//! What a renewal of claims asks of all tables: for each a few keys are looked up, however much there is.
+//! Tests that a renewal of claims looks up a few keys of each table, however many files there are.
 
 use anyhow::{Context, Result};
 use tailrace::claims::renew;

@@ -1,4 +1,4 @@
-//! What a pass asks before it works on anything.
+//! Tests of the statements by which a pass finds the tables that have work.
 
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;

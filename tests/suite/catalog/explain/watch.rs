@@ -1,4 +1,4 @@
-//! Seeing how the server carries out the statements that our sessions send.
+//! Records how the server executes the statements that sessions of tailrace send.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! Single objects that were enough.
+//! Tests of single foreign objects, each of which would have been enough to mislead tailrace.
 
 use anyhow::Result;
 use sqlx::AssertSqlSafe;

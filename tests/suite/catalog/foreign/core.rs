@@ -1,4 +1,4 @@
-//! The program's core on a lake: what it says, and what is there afterwards.
+//! Runs the core of the program on a lake, and records its output and the rows afterwards.
 
 use std::collections::BTreeMap;
 
@@ -255,7 +255,7 @@ impl Lake {
         .await?;
         let mut all = BTreeMap::new();
         for table in tables {
-            // Rows are told apart by keys; what is made up is no order.
+            // Rows are compared by keys; what is made up is no order.
             let rows = format!("SELECT to_jsonb(t) FROM {table} t");
             let rows: Vec<Value> =
                 sqlx::query_scalar(AssertSqlSafe(rows)).fetch_all(&mut session).await?;

@@ -1,4 +1,4 @@
-//! Doctor on who else may create.
+//! Tests that doctor names the other roles that may create objects.
 
 use anyhow::Result;
 

@@ -1,4 +1,5 @@
-//! Extensions that bring operators and functions, in the catalog's schema: that is ordinary.
+//! Tests with extensions that create operators and functions in the catalog's schema, which is
+//! common.
 
 use anyhow::Result;
 

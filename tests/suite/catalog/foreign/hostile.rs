@@ -1,5 +1,6 @@
-//! Overloads, by a role that may only create in the catalog's schema, of every function and operator
-//! that our SQL names: whatever of them is used says so and fails.
+//! Creates an overload of every function and operator that the SQL of tailrace names, by a role
+//! that may only create in the catalog's schema. An overload that is called records the call and
+//! fails.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What differs between two runs of the same, taken out: ids that are made up, and times.
+//! Masks what differs between two runs of the same commands: generated ids, and times.
 
 use serde_json::Value;
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! What other roles have put into the schemas that we look into: it is never used.
+//! Tests that tailrace never uses what other roles have created in the schemas that it reads.
 
 mod attack;
 mod core;

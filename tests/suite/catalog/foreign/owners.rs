@@ -1,4 +1,4 @@
-//! What `tailrace migrate` refuses to work with, and what not.
+//! Tests of which owners of objects `tailrace migrate` refuses, and which it accepts.
 
 use anyhow::Result;
 

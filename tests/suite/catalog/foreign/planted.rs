@@ -1,4 +1,4 @@
-//! The core where every overload is planted: as it is without them.
+//! Tests that the core of the program does the same with every overload in place as without them.
 
 use anyhow::Result;
 use serde_json::json;

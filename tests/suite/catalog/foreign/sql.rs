@@ -1,4 +1,4 @@
-//! The SQL of the program, from where it is: the committed queries, the migrations, the sources.
+//! Collects the SQL of the program: the committed queries, the migrations, and the sources.
 
 use std::fs;
 use std::path::{Path, PathBuf};

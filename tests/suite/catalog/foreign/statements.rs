@@ -1,4 +1,5 @@
-//! Every statement of ours, as the server understands it where every overload is there.
+//! Tests that no statement of tailrace refers to a foreign object, as the server resolves the
+//! statement with every overload in place.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! A pooler between the program and Postgres: one that shares sessions is refused, one that hands out
-//! whole sessions is not noticed.
+//! Tests with a pooler between the program and Postgres. A pooler that shares sessions is refused.
+//! A pooler in session mode changes nothing.
 
 mod session_mode;
 mod shared;

@@ -1,4 +1,4 @@
-//! Whole sessions, one after the other: all works as on a direct connection.
+//! Tests with a pooler in session mode: everything works as on a direct connection.
 
 use anyhow::{Context, Result};
 use sqlx::Row;

@@ -1,4 +1,4 @@
-//! Sessions that others have too.
+//! Tests with a pooler that shares sessions with other clients.
 
 use anyhow::Result;
 use serde_json::{Value, json};

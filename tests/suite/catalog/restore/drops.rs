@@ -1,4 +1,4 @@
-//! Drops whose snapshot has the id of one that is undone, and their receipts.
+//! Tests of drops whose snapshot has the id of an undone drop's snapshot, and of their receipts.
 
 use anyhow::Result;
 use tailrace::explicit::call::{DropAnswer, TruncateBody};
@@ -101,7 +101,7 @@ async fn a_replay_of_an_undone_drop_says_undone() -> Result<()> {
     Ok(())
 }
 
-/// Nothing of the restored catalog that can be looked at tells of it any more.
+/// Nothing of the restored catalog that can be looked at shows it any more.
 #[tokio::test]
 async fn a_receipt_without_a_drop_is_told_by_its_snapshot() -> Result<()> {
     let scene = Scene::new().await?;
@@ -151,8 +151,7 @@ async fn the_command_says_what_to_do() -> Result<()> {
     let ran = scene.database.ran(&args).await?;
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(
-        ran.out
-            .contains(": went with an earlier request of this key, and was undone by a restore:"),
+        ran.out.contains(": dropped by an earlier request of this key, and undone by a restore:"),
         "{ran:?}"
     );
     assert!(

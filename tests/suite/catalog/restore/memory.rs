@@ -1,4 +1,4 @@
-//! What passes have learned of specs, and what a person accepted.
+//! Tests of what passes noted of specs, and what a person accepted, across a restore.
 
 use anyhow::Result;
 use tailrace::catalog::clock_memory::accept;

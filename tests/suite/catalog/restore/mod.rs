@@ -1,4 +1,4 @@
-//! The catalog is restored to an earlier time, and the schema `tailrace` is not.
+//! Tests of a catalog that is restored to an earlier time while the schema `tailrace` is not.
 
 mod drops;
 mod memory;
@@ -17,7 +17,7 @@ use tailrace::explicit::drop_partitions;
 use tailrace::sweep::report::TableReport;
 use tailrace::trace::{Asked, DropTrace, trace};
 use tailrace_kit::lake::{Catalog, CatalogOptions, Field, NewFile, Table};
-use tailrace_kit::standin::Expiry;
+use tailrace_kit::simulated_loops::Expiry;
 
 use crate::explicit::{days, patient, raw};
 use crate::support::TestDatabase;

@@ -1,4 +1,4 @@
-//! The first pass after a restore works on the catalog as it is.
+//! Tests that the first pass after a restore works on the catalog as it is.
 
 use std::sync::Mutex;
 
@@ -49,7 +49,7 @@ async fn what_is_live_again_goes_in_the_very_pass_that_tells_it() -> Result<()> 
         assert_eq!(restored[name], value, "{name}: {restored}");
     }
     assert_eq!(fields("drops_undone")["drops"], 1);
-    // It is told once.
+    // It is logged once.
     let again = scene.database.ran(&["sweep"]).await?;
     assert_eq!(again.events("catalog_restored").len(), 0);
     assert_eq!(scene.sweep().await?.outcome, Outcome::NothingToDo);
@@ -187,7 +187,7 @@ async fn a_second_restore_is_told_as_the_first() -> Result<()> {
 
 /// Nothing that passes noted is as old.
 #[tokio::test]
-async fn a_restore_to_before_the_first_pass_is_told() -> Result<()> {
+async fn a_restore_to_before_the_first_pass_is_reported() -> Result<()> {
     let scene = Scene::new().await?;
     let backup = scene.database.back_up("before").await?;
     scene.append([9]).await?;

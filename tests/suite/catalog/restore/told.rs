@@ -1,9 +1,9 @@
-//! What trace, verify and doctor say of drops that a restore took back.
+//! Tests of what trace, verify and doctor report of drops that a restore undid.
 
 use anyhow::Result;
 use tailrace::verify::report::{Check, Status};
 use tailrace::verify::verify;
-use tailrace_kit::standin::Cleanup;
+use tailrace_kit::simulated_loops::Cleanup;
 
 use super::Scene;
 use crate::verify::{of, of_status, settings};
@@ -51,7 +51,7 @@ async fn no_stage_is_proof_of_what_is_live_again() -> Result<()> {
     Ok(())
 }
 
-/// The floor has passed its snapshot, so that nobody can tell whose it was: a head that was noted
+/// The floor has passed its snapshot, so that it is unknown whose it was: a head that was noted
 /// after it tells that the catalog was restored.
 #[tokio::test]
 async fn a_drop_below_the_floor_is_undone_unless_disproved() -> Result<()> {
@@ -119,7 +119,7 @@ async fn drops_of_one_snapshot_are_told_together() -> Result<()> {
     let snapshots = async |args: &[&str]| -> Result<Vec<i64>> {
         let args = [&["trace", "lake", "--output", "json"], args].concat();
         let report = scene.database.done(&args).await?;
-        let drops = report[0]["drops"].as_array().cloned().unwrap_or_default();
+        let drops = report["catalogs"][0]["drops"].as_array().cloned().unwrap_or_default();
         Ok(drops.iter().filter_map(|drop| drop["snapshot_id"].as_i64()).collect())
     };
     assert_eq!(snapshots(&[]).await?, [head, head - 1, head - 1, head - 1]);
@@ -139,7 +139,7 @@ async fn drops_of_one_snapshot_are_told_together() -> Result<()> {
 }
 
 #[tokio::test]
-async fn verify_tells_of_undone_drops_and_finds_nothing_wrong() -> Result<()> {
+async fn verify_reports_undone_drops_and_finds_nothing_wrong() -> Result<()> {
     let scene = Scene::new().await?;
     let ids = scene.append([0, 9, 3]).await?;
     scene.table.register_vector(ids[1], 1, None).await?;
@@ -174,7 +174,7 @@ async fn verify_tells_of_undone_drops_and_finds_nothing_wrong() -> Result<()> {
 }
 
 #[tokio::test]
-async fn doctor_tells_of_a_restore_before_a_pass_and_after_it() -> Result<()> {
+async fn doctor_reports_a_restore_before_a_pass_and_after_it() -> Result<()> {
     let scene = Scene::new().await?;
     scene.append([0, 3]).await?;
     scene.sweep().await?;

@@ -1,9 +1,9 @@
-//! What is no restore, and what is left alone by one.
+//! Tests of what is not taken for a restore, and of what a restore leaves unchanged.
 
 use std::time::Duration;
 
 use anyhow::Result;
-use tailrace_kit::standin::Cleanup;
+use tailrace_kit::simulated_loops::Cleanup;
 
 use super::Scene;
 

@@ -1,8 +1,9 @@
-//! What is carried over a restore, or from one catalog to another, and what is told of it.
+//! Tests of what tailrace remembers across a restore, or of one catalog in another with the same
+//! id, and of what it reports.
 
 use anyhow::Result;
 use tailrace_kit::lake::{Field, NewFile};
-use tailrace_kit::standin::Cleanup;
+use tailrace_kit::simulated_loops::Cleanup;
 
 use super::Scene;
 use crate::support::TestDatabase;

@@ -1,5 +1,5 @@
-//! A pass or a renewal in the moment in which one of the server's tables is empty, as in a restore that is
-//! no single transaction.
+//! Tests of a pass or a renewal while one of the server's tables is empty for a moment, as during a
+//! restore that is not a single transaction.
 
 use anyhow::Result;
 use tailrace::claims::renew;

@@ -1,5 +1,5 @@
-//! Something is committed after a restore and before a pass looks: a new column with an id that was
-//! given out before, or a drop by request, which is a fact that agrees.
+//! Tests of commits between a restore and the next pass: a new column with an id that was given out
+//! before, or a drop by request, whose snapshot agrees with the catalog.
 
 use anyhow::Result;
 use tailrace::explicit::drop_partitions;
@@ -7,7 +7,7 @@ use tailrace::sweep::report::Outcome;
 use tailrace::verify::report::Status;
 use tailrace::verify::verify;
 use tailrace_kit::lake::{Column, Field, NewFile};
-use tailrace_kit::standin::Cleanup;
+use tailrace_kit::simulated_loops::Cleanup;
 
 use super::Scene;
 use crate::explicit::{drop_of, of_spec, patient, raw};

@@ -1,5 +1,5 @@
-//! The catalog is restored between planning and the commit: ids of files that were found are those of
-//! other files by then.
+//! Tests of a restore between the planning of a drop and its commit: the ids of files that were
+//! found belong to other files at the commit.
 
 use anyhow::Result;
 use tailrace_kit::lake::{Column, Field, NewFile};

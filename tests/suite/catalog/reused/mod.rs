@@ -1,4 +1,5 @@
-//! What is remembered of a catalog that is restored, and ids that are given out a second time.
+//! Tests of what tailrace remembers of a catalog that is restored, and of ids that are given out a
+//! second time.
 
 mod carried_over;
 mod empty_moments;

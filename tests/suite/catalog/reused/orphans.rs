@@ -1,4 +1,5 @@
-//! Names that several tables had.
+//! Tests of the report on live tables without a policy, where several earlier tables had their
+//! name.
 
 use anyhow::Result;
 use tailrace_kit::lake::{Field, Table};
@@ -23,9 +24,9 @@ async fn governed(database: &TestDatabase, catalog: &tailrace_kit::lake::Catalog
 }
 
 /// Dropped and made anew twice, each time under a policy but the last: one table is without a policy, and
-/// that is told once.
+/// that is logged once.
 #[tokio::test]
-async fn a_table_whose_name_two_had_is_told_once() -> Result<()> {
+async fn a_table_whose_name_two_had_is_reported_once() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     for _ in 0..2 {
@@ -39,7 +40,7 @@ async fn a_table_whose_name_two_had_is_told_once() -> Result<()> {
     Ok(())
 }
 
-/// The table that the tombstone was told of is dropped and made anew as well: another live table has the
+/// The table of the tombstone is dropped and made anew as well: another live table has the
 /// name and no policy.
 #[tokio::test]
 async fn the_next_table_of_the_name_is_told_too() -> Result<()> {
@@ -61,7 +62,7 @@ async fn the_next_table_of_the_name_is_told_too() -> Result<()> {
 /// The namespace is dropped and made anew with the table; a table is renamed into the name; a property's
 /// policy is one.
 #[tokio::test]
-async fn other_ways_to_the_name_are_told() -> Result<()> {
+async fn other_ways_to_the_name_are_reported() -> Result<()> {
     for way in ["namespace", "rename", "property", "move"] {
         let database = TestDatabase::new().await?;
         let catalog = database.catalog("lake").await?;

@@ -1,4 +1,4 @@
-//! A role with the rights of the list settles a restore and looks after tombstones.
+//! Tests that the documented rights are enough to settle a restore and to maintain tombstones.
 
 use anyhow::{Context, Result};
 use tailrace::installation::rights::{Purpose, needed};

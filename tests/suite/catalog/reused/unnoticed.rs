@@ -1,10 +1,10 @@
-//! Restores to a time between two passes, after a command or a renewal of claims learned something of the
-//! catalog.
+//! Tests of a restore to a time between two passes, after a command or a renewal of claims has
+//! noted something of the catalog.
 
 use anyhow::Result;
 use tailrace::claims::renew;
 use tailrace_kit::lake::{Column, Field, NewFile};
-use tailrace_kit::standin::Cleanup;
+use tailrace_kit::simulated_loops::Cleanup;
 
 use super::Scene;
 use crate::support::governed::{live_ids, outcomes};
@@ -79,7 +79,7 @@ async fn a_restore_to_the_same_head_before_the_purge_loses_no_drop() -> Result<(
 }
 
 /// The wrong backup first, of before the table: its tombstones are left as they are. Then a later one, in
-/// which the table is back and the column is not: no fact tells of it, for those above the first one's head
+/// which the table is back and the column is not: no fact shows it, for those above the first one's head
 /// were forgotten.
 #[tokio::test]
 async fn a_policy_that_comes_back_binds_no_column_that_got_the_id() -> Result<()> {

@@ -1,4 +1,5 @@
-//! The upgrade of version 9 with drops, receipts and an undone drop, and the restore after it.
+//! Tests the upgrade from schema version 9 with drops, receipts and an undone drop, and a restore
+//! after the upgrade.
 
 use std::borrow::Cow;
 
@@ -10,7 +11,7 @@ use crate::support::TestDatabase;
 use crate::support::program::days_ago;
 
 #[tokio::test]
-async fn rows_of_version_9_are_no_restore_and_tell_of_one() -> Result<()> {
+async fn rows_of_version_9_are_no_restore_and_show_one() -> Result<()> {
     let database = TestDatabase::in_schema("public").await?;
     let mut earlier = sqlx::migrate!();
     earlier.dangerous_set_table_name("tailrace.schema_migration");

@@ -1,4 +1,4 @@
-//! An explicit drop, and a truncate.
+//! Tests of an explicit drop and of a truncate on a network that falls silent.
 
 use anyhow::Result;
 use futures_util::future::join_all;
@@ -90,7 +90,7 @@ async fn a_truncate_is_whole_or_absent() -> Result<()> {
 #[tokio::test]
 async fn a_truncate_without_a_key_says_how_to_find_out() -> Result<()> {
     let told = |answer: &Answer| (answer.status, answer.body.clone());
-    let unknown = r#"{"detail":"the database was lost while it committed: whether the files of table events.raw were ended is not known; if they were, it is the newest drop of the table in `tailrace trace` and GET .../drops. Look there before you ask again, or files that came since go too","error":"unavailable"}"#;
+    let unknown = r#"{"detail":"the database was lost while it committed: whether the files of table events.raw were ended is not known; if they were, it is the newest drop of the table in `tailrace trace` and GET .../drops. Look there before you ask again, or files that were added since are dropped too","error":"unavailable"}"#;
     let runs = at_text("COMMIT").map(|silence| async move {
         let lake = Lake::new().await?;
         let (proxy, through) = lake.network().await?;

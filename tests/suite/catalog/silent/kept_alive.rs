@@ -1,4 +1,5 @@
-//! Our own end of a connection: what the system knows of it.
+//! Tests that TCP keepalives are on for a session, by what the operating system knows of its
+//! connection.
 
 use anyhow::{Context, Result};
 

@@ -1,10 +1,11 @@
-//! A network that falls silent: no end of a connection, no reset, and no byte comes through any more.
+//! Tests on a network that falls silent: no connection ends or is reset, and no byte arrives any
+//! more.
 //!
-//! Each test carries something out once through a network that counts its messages, and then again
-//! and again, in lakes of their own, with silence from each of these messages on. Every run comes to
-//! its end, nothing is half done, and once the network speaks again everything works. How long that
-//! takes with the limits that nobody changed is reckoned up beside `LINGERS` in `src/sweep/lease.rs`: here
-//! they are short.
+//! Each test does something once through a network that counts its messages. Then it does the same
+//! again and again, each time in a lake of its own, with silence from one of these messages on.
+//! Every run ends, nothing is left half done, and once the network carries bytes again everything
+//! works. The timeouts of these tests are short. How long this takes with the defaults is computed
+//! beside `LINGERS` in `src/sweep/lease.rs`.
 
 mod drops;
 mod kept_alive;

@@ -1,4 +1,4 @@
-//! What looks at the database beside passes and requests.
+//! Tests of a renewal of claims, doctor and verify on a network that falls silent.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use tailrace::sweep::Scope;
 use tailrace::verify::{Settings, verify};
 
 use super::{Lake, silent_at};
-use crate::claims::{rows_of, settings as shield};
+use crate::claims::{rows_of, settings as claim_settings};
 use crate::support::program::settings;
 
 /// The claims of a renewal are those of before or those of after, and the next one writes them.
 #[tokio::test]
-async fn a_renewal_of_the_shield_ends() -> Result<()> {
+async fn a_renewal_of_claims_ends() -> Result<()> {
     let act = async |_: &Lake, through: &Database| {
-        drop(renew(through, &shield(), None).await);
+        drop(renew(through, &claim_settings(), None).await);
         Ok(())
     };
     let after = async |lake: &Lake| {
@@ -31,7 +31,7 @@ async fn a_renewal_of_the_shield_ends() -> Result<()> {
         };
         let before = claimed().await?;
         assert!(before.is_empty() || before == lake.files[..4], "{before:?}");
-        let renewed = renew(&lake.database.tailrace(), &shield(), None).await?;
+        let renewed = renew(&lake.database.tailrace(), &claim_settings(), None).await?;
         assert_eq!((renewed.files, renewed.failed.len()), (4, 0));
         assert_eq!(claimed().await?, lake.files[..4]);
         Ok(())

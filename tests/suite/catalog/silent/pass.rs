@@ -1,4 +1,4 @@
-//! A pass.
+//! Tests of a pass on a network that falls silent.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn pass(through: &Database) -> Result<PassReport> {
     run_pass(through, &settings(), &scope, &stop, &|_| {}).await
 }
 
-/// What went went whole and once, and the next pass does the rest.
+/// What was dropped was dropped whole and once, and the next pass does the rest.
 #[tokio::test]
 async fn it_ends_and_the_next_one_does_the_rest() -> Result<()> {
     // An error is an end, too.
@@ -51,7 +51,7 @@ async fn it_ends_and_the_next_one_does_the_rest() -> Result<()> {
 }
 
 /// Where only its own connection fell silent, it goes on with another one, although to the server the
-/// silent one stands and has the lease. What was committed is told, and nothing twice.
+/// silent one stands and has the lease. What was committed is reported, and nothing twice.
 #[tokio::test]
 async fn it_goes_on_with_another_connection() -> Result<()> {
     let texts = ["pg_advisory_xact_lock", "for share nowait", "insert into tailrace.drop_history"];

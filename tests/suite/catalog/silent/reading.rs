@@ -1,4 +1,5 @@
-//! Policies, and the changes of a table.
+//! Tests of requests that read or set policies, and that read the changes of a table, on a network
+//! that falls silent.
 
 use std::time::Duration;
 

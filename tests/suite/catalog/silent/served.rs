@@ -1,4 +1,4 @@
-//! The HTTP interface as a daemon has it, with the patience of these tests.
+//! The HTTP interface as a daemon runs it, with the short timeouts of these tests.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Served {
         let context = Context {
             database: Arc::new(move || Ok(database.clone())),
             pass: Arc::new(|_, _| async { bail!("no pass here") }.boxed()),
-            turn: Default::default(),
+            pass_lock: Default::default(),
             metrics: Default::default(),
             tokens: None,
         };

@@ -1,4 +1,5 @@
-//! A session of ours by itself: how long it waits, and what is left of it then.
+//! Tests of a single session of tailrace: how long it waits for an answer, and what is left of it
+//! after that.
 
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};

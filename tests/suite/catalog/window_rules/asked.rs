@@ -1,4 +1,4 @@
-//! The same questions to SQL and to the judge of the passes.
+//! Asks SQL and the judge of the passes the same questions, and compares the answers.
 
 use std::time::Duration;
 
@@ -33,10 +33,10 @@ pub struct Answers {
     /// In the window.
     pub yes: usize,
     /// Not in it for a doubt alone: by its values the tuple has expired.
-    pub doubtful: usize,
+    pub ambiguous: usize,
 }
 
-/// What the judge of the passes says, told a time that is the lead later.
+/// What the judge of the passes says for a time that is `compaction.lead` later.
 fn judged(
     book: &SpecBook,
     column: i64,
@@ -89,7 +89,7 @@ pub async fn agree(database: &TestDatabase, table: &Table, asked: &[Question]) -
     let mut answers = Answers::default();
     for (verdict, is_in) in expected {
         answers.yes += usize::from(is_in);
-        answers.doubtful += usize::from(!is_in && matches!(verdict, Verdict::Expired { .. }));
+        answers.ambiguous += usize::from(!is_in && matches!(verdict, Verdict::Expired { .. }));
     }
     Ok(answers)
 }

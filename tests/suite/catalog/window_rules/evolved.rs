@@ -1,4 +1,4 @@
-//! Tables whose specs changed: a text that may mean several things.
+//! Tests of tables whose specs changed, so that a value may have several interpretations.
 
 use anyhow::{Context, Result};
 use tailrace::rules::instant::UtcInstant;
@@ -54,7 +54,7 @@ fn questions(specs: &[i64], tuples: &[Values]) -> Vec<Question> {
         let ends = &ends;
         tuples.iter().flat_map(move |values| around(spec, values, ends, 7 * DAY))
     };
-    // A time at which a reading begins turns an answer as well: the lead alone is what counts.
+    // A time at which an interpretation begins turns an answer as well: `compaction.lead` alone is what counts.
     specs.iter().flat_map(|spec| of_tuple(*spec)).collect()
 }
 

@@ -1,4 +1,5 @@
-//! Another reading of the policy's own column: put aside only if it starts far ahead.
+//! Tests of another interpretation of a value of the policy's own column: it is ignored only if its
+//! range starts far in the future.
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ async fn answer(at: UtcInstant, month: &str) -> Result<bool> {
     let asked = [Question { spec_id, values: values([month]), at }];
     let answers =
         agree(&database, &table, &asked).await.with_context(|| format!("{month} {at}"))?;
-    assert_eq!(answers.doubtful, 0, "another reading is no doubt: {month} {at}");
+    assert_eq!(answers.ambiguous, 0, "another interpretation is no doubt: {month} {at}");
     Ok(answers.yes == 1)
 }
 
@@ -43,7 +44,7 @@ async fn a_month_soon_to_come_is_in_no_window() -> Result<()> {
     Ok(())
 }
 
-/// Told 366 days and the lead before a month begins, its number may be one of it; a microsecond
+/// Asked 366 days and `compaction.lead` before a month begins, its number may be one of it; a microsecond
 /// earlier not.
 #[tokio::test]
 async fn it_is_told_to_the_microsecond() -> Result<()> {
@@ -71,7 +72,7 @@ async fn a_beginning_between_two_microseconds_is_the_later_one() -> Result<()> {
     for (micros, is_in) in [(-1, true), (0, false), (1, false)] {
         let at = last.plus_nanos(micros * 1_000);
         let asked = [Question { spec_id, values: values(["-400"]), at }];
-        let expected = Answers { yes: usize::from(is_in), doubtful: 0 };
+        let expected = Answers { yes: usize::from(is_in), ambiguous: 0 };
         assert_eq!(agree(&database, &table, &asked).await?, expected, "{micros}");
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! Kept rules, and what changes without DDL: what they say may lag behind, but only by saying no.
+//! Tests of the stored rules of the window, and of changes without DDL: the rules may be out of
+//! date, but then they only exclude values from the window.
 
 use std::borrow::Cow;
 
@@ -12,7 +13,7 @@ use crate::support::TestDatabase;
 use crate::support::governed::values;
 
 /// A table that was partitioned by an int before it was by day, and a value that may be either.
-async fn doubtful(database: &TestDatabase) -> Result<(Table, [Question; 1])> {
+async fn ambiguous(database: &TestDatabase) -> Result<(Table, [Question; 1])> {
     let catalog = database.catalog("lake").await?;
     let columns = [Column::new("at", "date"), Column::new("kind", "int")];
     let fields = [Field::identity("kind")];
@@ -32,15 +33,15 @@ const NO_TRUST: &str = "UPDATE tailrace.spec_copy
 #[tokio::test]
 async fn a_trusted_spec_has_no_doubt_from_the_next_renewal_on() -> Result<()> {
     let database = TestDatabase::new().await?;
-    let (table, asked) = doubtful(&database).await?;
+    let (table, asked) = ambiguous(&database).await?;
     let catalog_id = table.catalog.catalog_id;
-    assert_eq!(agree(&database, &table, &asked).await?, Answers { yes: 0, doubtful: 1 });
+    assert_eq!(agree(&database, &table, &asked).await?, Answers { yes: 0, ambiguous: 1 });
     let mut session = database.plain_session().await?;
     database.sql(TRUST).await?;
     assert_eq!(in_drop_window(&mut session, &table, &asked).await?, [Some(false)]);
     keep_window_rules(&mut session, catalog_id).await?;
     assert_eq!(in_drop_window(&mut session, &table, &asked).await?, [Some(true)]);
-    assert_eq!(agree(&database, &table, &asked).await?, Answers { yes: 1, doubtful: 0 });
+    assert_eq!(agree(&database, &table, &asked).await?, Answers { yes: 1, ambiguous: 0 });
     // Trust that is gone is gone at once, and not with the next renewal.
     database.sql(NO_TRUST).await?;
     let is_kept = "SELECT is_trusted FROM tailrace.window_rule WHERE spec_id = 2";
@@ -57,13 +58,13 @@ async fn a_trusted_spec_has_no_doubt_from_the_next_renewal_on() -> Result<()> {
 #[tokio::test]
 async fn trust_counts_for_its_own_spec() -> Result<()> {
     let database = TestDatabase::new().await?;
-    let (table, [of_second]) = doubtful(&database).await?;
+    let (table, [of_second]) = ambiguous(&database).await?;
     let third = table.evolve_spec(&[Field::month("at")]).await?;
     database.sweep().await?;
     database.sql(TRUST).await?;
     let of_third = Question { spec_id: third, ..of_second.clone() };
-    assert_eq!(agree(&database, &table, &[of_second]).await?, Answers { yes: 1, doubtful: 0 });
-    assert_eq!(agree(&database, &table, &[of_third]).await?, Answers { yes: 0, doubtful: 1 });
+    assert_eq!(agree(&database, &table, &[of_second]).await?, Answers { yes: 1, ambiguous: 0 });
+    assert_eq!(agree(&database, &table, &[of_third]).await?, Answers { yes: 0, ambiguous: 1 });
     Ok(())
 }
 
@@ -80,7 +81,7 @@ async fn a_begin_snapshot_counts_from_the_renewal_after_it_was_copied() -> Resul
         .await?;
     let at = "2026-11-30T12:00:00Z".parse()?;
     let asked = [Question { spec_id: 1, values: values(["42"]), at }];
-    assert_eq!(agree(&database, &table, &asked).await?, Answers { yes: 0, doubtful: 1 });
+    assert_eq!(agree(&database, &table, &asked).await?, Answers { yes: 0, ambiguous: 1 });
     let mut session = database.plain_session().await?;
     database
         .sql("UPDATE tailrace.spec_copy SET begin_snapshot = created_snapshot FROM hog_table")
@@ -132,6 +133,6 @@ async fn rules_kept_by_an_earlier_version_are_not_used() -> Result<()> {
     let mut session = database.plain_session().await?;
     assert_eq!(in_drop_window(&mut session, &table, &asked).await?, [Some(false)]);
     close(session).await;
-    assert_eq!(agree(&database, &table, &asked).await?, Answers { yes: 0, doubtful: 1 });
+    assert_eq!(agree(&database, &table, &asked).await?, Answers { yes: 0, ambiguous: 1 });
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! The drop window as data: that SQL decides as the passes do, whatever it is asked.
+//! Tests of the drop window as data: SQL decides as the passes do, for any question.
 
+mod ambiguous;
 pub mod asked;
-mod doubt;
 mod evolved;
 mod far_ahead;
 mod generated;

@@ -1,4 +1,5 @@
-//! The window of a table's property: as long as its text is the mirrored one, and no longer.
+//! Tests of the drop window of a table's property: the window applies only while the text of the
+//! property is the mirrored one.
 
 use anyhow::Result;
 use tailrace::catalog::window_rules::keep_window_rules;
@@ -65,7 +66,7 @@ async fn another_text_than_the_mirrored_one_is_in_no_window() -> Result<()> {
         ] {
             table.set_property(PROPERTY, text).await?;
             assert_eq!(window(&database, &table).await?, (false, 0), "{kept}: {text:?}");
-            // As where the catalog's schema_version tells of no change.
+            // As where the catalog's schema_version shows no change.
             with_rules(&database, &table, kept).await?;
             assert_eq!(window(&database, &table).await?, (false, 0), "{kept}: {text:?}");
             table.set_property(PROPERTY, Some(WEEK)).await?;

@@ -1,4 +1,4 @@
-//! What a planner or sampler has to be granted, and nothing more.
+//! Tests that the documented grants are enough for a planner or sampler.
 
 use anyhow::{Context, Result};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};

@@ -1,5 +1,5 @@
-//! Specs of which something is not known: predecessors, ids with two meanings, copies of what the
-//! server deleted.
+//! Tests of specs that are not fully known: the predecessor is unknown, an id has two definitions,
+//! or only tailrace's copy is left because the server deleted the spec.
 
 use anyhow::{Context, Result};
 use tailrace::rules::instant::UtcInstant;
@@ -9,9 +9,9 @@ use super::asked::{Answers, DAY, Question, agree};
 use crate::support::TestDatabase;
 use crate::support::governed::values;
 
-const CERTAIN: Answers = Answers { yes: 1, doubtful: 0 };
-const DOUBTFUL: Answers = Answers { yes: 0, doubtful: 1 };
-const NEITHER: Answers = Answers { yes: 0, doubtful: 0 };
+const CERTAIN: Answers = Answers { yes: 1, ambiguous: 0 };
+const DOUBTFUL: Answers = Answers { yes: 0, ambiguous: 1 };
+const NEITHER: Answers = Answers { yes: 0, ambiguous: 0 };
 
 async fn table(database: &TestDatabase, spec: &[Field]) -> Result<Table> {
     let catalog = database.catalog("lake").await?;
@@ -66,7 +66,7 @@ async fn a_spec_whose_predecessor_is_unknown_is_in_no_window() -> Result<()> {
             assert_eq!(found, DOUBTFUL, "{ids:?}: {spec_id}");
         }
     }
-    // The first one began with the table: only what comes after a gap is doubtful.
+    // The first one began with the table: only what comes after a gap is ambiguous.
     only(&database, &table, &[2, 3, 5, 6]).await?;
     database.sql("UPDATE hog_table SET created_snapshot = 100").await?;
     for (spec_id, expected) in [(2, CERTAIN), (3, CERTAIN), (5, DOUBTFUL), (6, DOUBTFUL)] {
@@ -112,7 +112,7 @@ async fn copies_speak_for_specs_that_vanished() -> Result<()> {
 /// An id with several meanings is in no window itself, and each of its meanings may be that of a
 /// value of any other spec, of a lower id too.
 #[tokio::test]
-async fn each_meaning_of_a_disputed_id_makes_doubtful() -> Result<()> {
+async fn each_meaning_of_a_disputed_id_makes_ambiguous() -> Result<()> {
     let database = TestDatabase::new().await?;
     let table = table(&database, &[Field::day("at")]).await?;
     database.govern(&table, "at", "7d").await?;

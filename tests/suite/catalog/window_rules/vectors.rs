@@ -1,4 +1,4 @@
-//! The shared vectors, texts made from them that are nearly right, and anything else.
+//! Tests of the shared vectors, of texts that differ a little from them, and of random texts.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The rows of `tailrace.drop_window`, and which policies count.
+//! Tests of the rows of the view `tailrace.drop_window`, and of which policies count.
 
 use anyhow::Result;
 use tailrace::policy::Mode;

@@ -1,4 +1,5 @@
-//! `tailrace debt`: by the published sample, with and without what is about to go.
+//! Tests of `tailrace debt`: compaction debt by the server's sample, with and without the drop
+//! window.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -68,7 +69,7 @@ fn amount(counts: [i64; 5], records: Option<i64>) -> Value {
            "selected_bytes": selected_bytes, "records": records})
 }
 
-/// A policy of a week at day 7 drops what is 8 days old, and within the lead of a day what is 7
+/// A policy of a week at day 7 drops what is 8 days old, and within a `compaction.lead` of a day what is 7
 /// days old.
 #[tokio::test]
 async fn the_window_is_what_expires_within_a_day() -> Result<()> {
@@ -122,7 +123,10 @@ async fn the_window_is_what_expires_within_a_day() -> Result<()> {
     let text = database.ran(&["debt"]).await?;
     assert_eq!(text.code, 0, "{text:?}");
     assert!(text.out.contains("lake: generation 3, sampled at 2026-09-17T00:00:00Z"), "{text:?}");
-    assert!(text.out.contains("saved by the shield: about 450 B of rewriting"), "{text:?}");
+    assert!(
+        text.out.contains("not rewritten thanks to compaction claims: about 450 B"),
+        "{text:?}"
+    );
     Ok(())
 }
 
@@ -229,7 +233,7 @@ async fn an_older_sampler_is_read_too() -> Result<()> {
 /// What may be a value of an earlier field goes only by the proof of its files, and the sample has
 /// none: no window has it, neither this one nor that of SQL.
 #[tokio::test]
-async fn a_doubtful_tuple_stays_debt() -> Result<()> {
+async fn an_ambiguous_tuple_stays_debt() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     let table = database.table(&catalog, "raw", &[Field::bucket("kind", 16)]).await?;

@@ -1,9 +1,9 @@
-//! Other commits between plan and commit.
+//! Tests of other commits between plan and commit.
 
 use anyhow::{Context, Result};
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::Field;
-use tailrace_kit::standin::{Compacted, Compaction, truncate};
+use tailrace_kit::simulated_loops::{Compacted, Compaction, truncate};
 
 use crate::support::gate::in_order;
 use crate::support::program::days_ago;
@@ -11,7 +11,7 @@ use crate::support::program::days_ago;
 use super::{Scene, file, only, texts, whole};
 
 #[tokio::test]
-async fn what_a_compaction_makes_of_planned_files_goes_too() -> Result<()> {
+async fn the_output_of_compaction_of_planned_files_is_dropped_too() -> Result<()> {
     let scene = Scene::new(&[0, 8, 8, 8, 9]).await?;
     scene.table.register_vector(scene.files[1], 4, None).await?;
     let compaction = Compaction::new(&scene.catalog, 1000);

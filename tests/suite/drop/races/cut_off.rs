@@ -1,5 +1,5 @@
-//! A connection that breaks around COMMIT: the drop is whole or absent, and the pass finds out
-//! which, and tells it once.
+//! Tests of a connection that breaks around COMMIT: the drop is whole or absent, and the pass finds
+//! out which, and reports the drop once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use tailrace::sweep::report::{Outcome, TableReport};
 use tailrace::sweep::{Scope, run_pass};
-use tailrace_kit::standin::HeldFiles;
+use tailrace_kit::simulated_loops::HeldFiles;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::gate::caught_at_a_row;
@@ -30,7 +30,7 @@ async fn sweep_with_cut(scene: &Scene, cut: Cut) -> Result<TableReport> {
 }
 
 #[tokio::test]
-async fn a_commit_whose_answer_is_lost_is_recognised_and_told_once() -> Result<()> {
+async fn a_commit_whose_answer_is_lost_is_recognised_and_logged_once() -> Result<()> {
     let scene = Scene::new(&[0, 8, 9, 10]).await?;
     scene.table.register_vector(scene.files[3], 2, None).await?;
     let head = scene.catalog.head().await?;

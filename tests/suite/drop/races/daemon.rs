@@ -1,4 +1,4 @@
-//! `tailrace run` as a process: its first pass, its signals, its heartbeat.
+//! Tests of `tailrace run` as a process: its first pass, its signals, its heartbeat.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use tailrace_kit::standin::HeldFiles;
+use tailrace_kit::simulated_loops::HeldFiles;
 use tempfile::TempDir;
 use tokio::net::UnixDatagram;
 
@@ -101,7 +101,7 @@ async fn a_daemon_drops_at_its_start_is_ready_and_stops_when_told() -> Result<()
     let ended = run.end().await?;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""));
     let mut events = ended.events();
-    // The shield is renewed beside the pass, at any place among its events.
+    // Compaction claims are renewed beside the pass, at any place among its events.
     events.retain(|event| !["schedule_next", "shield_renewed", "table_has_work"].contains(event));
     assert_eq!(
         events,

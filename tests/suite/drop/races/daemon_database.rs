@@ -1,11 +1,11 @@
-//! A daemon whose database goes and comes.
+//! Tests of a daemon whose database stops and starts.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 use sqlx::postgres::PgPoolOptions;
 use tailrace_kit::lake::{CatalogOptions, Column, Field, Lake, Table};
 use tailrace_kit::server::{PrivateServer, ServerOptions, StopMode};
-use tailrace_kit::standin::HeldFiles;
+use tailrace_kit::simulated_loops::HeldFiles;
 
 use crate::support::gate::caught_at_a_row;
 use crate::support::process::start;
@@ -46,7 +46,7 @@ fn last_pass(home: &Home) -> Result<Option<String>> {
     Ok(report["last_pass_at"].as_str().map(str::to_owned))
 }
 
-/// Returns once another try has ended: what is told once has had its chance to be told again.
+/// Returns once another try has ended: what is logged once has had its chance to be logged again.
 async fn another_try(home: &Home) -> Result<()> {
     let before = last_pass(home)?;
     until("the daemon has tried again", async || Ok(last_pass(home)? != before)).await

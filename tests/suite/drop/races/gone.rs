@@ -1,4 +1,4 @@
-//! A table that is another one, or none, by the time of the commit.
+//! Tests of a table that was dropped, replaced or renamed before the commit.
 
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;
@@ -53,7 +53,7 @@ async fn a_table_that_went_in_between_is_gone_and_nothing_is_written() -> Result
     Ok(())
 }
 
-/// A policy is of an incarnation: the table that took the name has none.
+/// A policy is of one table, by its UUID: the table that took the name has none.
 #[tokio::test]
 async fn the_one_that_took_its_place_is_not_governed() -> Result<()> {
     let scene = Scene::new(&[8]).await?;

@@ -1,4 +1,4 @@
-//! SIGHUP asks for a reload and ends no daemon, whatever it is doing.
+//! Tests that SIGHUP asks for a reload and never ends a daemon, whatever the daemon is doing.
 
 use anyhow::Result;
 use serde_json::json;

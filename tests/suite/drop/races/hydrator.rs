@@ -1,9 +1,9 @@
-//! Rows that somebody else has locked without the commit lock.
+//! Tests of rows that somebody else has locked without the commit lock.
 
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::Commit;
-use tailrace_kit::standin::HeldFiles;
+use tailrace_kit::simulated_loops::HeldFiles;
 
 use crate::support::gate::{Gate, in_order, queue};
 use crate::support::program::days_ago;
@@ -117,7 +117,7 @@ async fn a_held_late_file_makes_its_tuple_wait() -> Result<()> {
     Ok(())
 }
 
-/// A late file of a tuple that is busy stays with it; one of a free tuple goes.
+/// A late file of a tuple that is busy stays with it; one of a free tuple is dropped.
 #[tokio::test]
 async fn late_files_share_the_fate_of_their_tuples() -> Result<()> {
     let scene = Scene::of(vec![file(8).pending(), file(9)]).await?;

@@ -1,9 +1,9 @@
-//! Passes that the database answers at first: they are tried again soon.
+//! Tests of passes that lose the database after it has answered: they are soon tried again.
 
 use anyhow::{Context, Result};
 use chrono::{DateTime, FixedOffset, TimeDelta};
 use serde_json::Value;
-use tailrace::catalog::errors::is_away;
+use tailrace::catalog::errors::is_connection_error;
 use tailrace::sweep::LostOnTheWay;
 use tailrace_kit::lake::Field;
 
@@ -13,7 +13,7 @@ use crate::support::wait::until;
 
 use super::{Scene, file, patient};
 
-/// When events of this name were told.
+/// When events of this name were logged.
 fn times(log: &[Value], event: &str) -> Result<Vec<DateTime<FixedOffset>>> {
     let told = log.iter().filter(|line| line["event"] == event);
     told.map(|line| {
@@ -84,6 +84,6 @@ async fn a_pass_that_breaks_off_at_once_says_the_database_answered() -> Result<(
     let (pass, operator) = tokio::join!(scene.database.sweep_with(&settings), operator);
     operator?;
     let error = pass.err().context("it was ended")?;
-    assert!(error.is::<LostOnTheWay>() && is_away(&error), "{error:#}");
+    assert!(error.is::<LostOnTheWay>() && is_connection_error(&error), "{error:#}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Roles whose defaults would break a naive drop.
+//! Tests of roles whose default settings would break a drop that relied on the usual defaults.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ async fn forget_role(scene: &Scene, database: &Database) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_late_file_goes_whatever_the_roles_defaults_are() -> Result<()> {
+async fn a_late_file_is_dropped_whatever_the_roles_defaults_are() -> Result<()> {
     for default in DEFAULTS {
         let scene = Scene::new(&[0, 8, 9]).await?;
         let database = as_role(&scene, default).await?;
@@ -99,7 +99,7 @@ async fn a_late_file_costs_no_second_try() -> Result<()> {
         let request = DropRequest {
             table: &table,
             tuples: &[TupleOfSpec { spec_id: 1, tuple }],
-            lead: &[0],
+            lookup_keys: &[0],
             policy: None,
             found: &[],
             found_below: 0,

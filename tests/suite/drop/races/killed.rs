@@ -1,4 +1,4 @@
-//! kill -9 at random points of a pass.
+//! Tests of a pass that is killed (`kill -9`) at random points.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ async fn after_each_kill_every_drop_is_whole_or_absent() -> Result<()> {
     for _ in 0..KILLS {
         let before = made.len();
         let mut run = scene.database.start(&["sweep"], &env)?;
-        // After a commit that is told, then anywhere within the next few.
+        // After a commit that is reported, then anywhere within the next few.
         run.event("drop_committed", 1 + random.usize(0..8)).await?;
         tokio::time::sleep(Duration::from_micros(random.u64(0..8_000))).await;
         run.kill().await?;

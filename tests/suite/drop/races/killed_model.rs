@@ -1,5 +1,5 @@
-//! kill -9 at random, of one pass and of the daemon, in a table with all that may be in it: what is there at
-//! the end is what a model has that was never killed.
+//! Tests of a pass and of a daemon that are killed (`kill -9`) at random points, on a table with
+//! everything that a table may have. The result must be that of a model that was never killed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

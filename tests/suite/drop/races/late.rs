@@ -1,4 +1,4 @@
-//! Files that land around a drop.
+//! Tests of files that are appended around the time of a drop.
 
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;

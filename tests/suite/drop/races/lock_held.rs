@@ -1,4 +1,4 @@
-//! Somebody else sits on the commit lock.
+//! Tests of a commit lock that somebody else holds for long.
 
 use anyhow::Result;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::support::program::days_ago;
 use super::{Scene, file, whole};
 
 #[tokio::test]
-async fn a_catalog_whose_lock_is_not_had_is_left_and_the_others_go_on() -> Result<()> {
+async fn a_catalog_whose_lock_is_not_granted_is_left_for_the_others() -> Result<()> {
     let scene = Scene::new(&[0, 8]).await?;
     let second = scene
         .database

@@ -1,5 +1,5 @@
-//! What happens between planning and commit, to those who meet a drop, and to a drop that is
-//! stopped, cut off or killed.
+//! Tests of what happens between planning and commit, of other writers that meet a drop, and of a
+//! drop that is stopped, cut off or killed.
 
 mod between;
 mod cut_off;

@@ -1,5 +1,6 @@
-//! A stored policy that is being written while the table has nothing but a property, and no pass
-//! has mirrored that yet: writer and pass have no row of the table in common.
+//! Tests of a stored policy that is being written while the table has only a property that no pass
+//! has mirrored yet. Writer and pass then share no row of the table on which one could wait for the
+//! other.
 
 use anyhow::Result;
 use tailrace_kit::lake::{Field, NewFile};

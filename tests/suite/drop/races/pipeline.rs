@@ -1,5 +1,5 @@
-//! From a drop to freed disk: the stand-ins for the server's expiry and cleanup go on from where
-//! a drop ends.
+//! Tests the way from a drop to freed disk: the simulated expiry and cleanup continue after the
+//! drop.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use anyhow::Result;
 use chrono::{TimeDelta, Utc};
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{CatalogOptions, Field, FileRow};
-use tailrace_kit::standin::{Cleaned, Cleanup, Consumer, Expiry, FloorMove, Purged};
+use tailrace_kit::simulated_loops::{Cleaned, Cleanup, Consumer, Expiry, FloorMove, Purged};
 
 use crate::support::TestDatabase;
 

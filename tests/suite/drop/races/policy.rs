@@ -1,4 +1,4 @@
-//! A policy that is another one by the time of the commit.
+//! Tests of a policy that was changed before the commit.
 
 use anyhow::{Result, ensure};
 use tailrace::sweep::report::Outcome;

@@ -1,10 +1,10 @@
-//! A drop and a writer of its policy, at the same moment.
+//! Tests of a drop and a writer of its policy at the same time.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tailrace::sweep::report::Outcome;
-use tailrace_kit::standin::HeldFiles;
+use tailrace_kit::simulated_loops::HeldFiles;
 
 use crate::support::gate::{Gate, caught_at_a_row, queue};
 use crate::support::wait::until;

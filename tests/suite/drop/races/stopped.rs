@@ -1,11 +1,11 @@
-//! A daemon that is stopped or unplugged while it holds the commit lock.
+//! Tests of a daemon that is stopped or disconnected while it holds the commit lock.
 
 use std::time::Duration;
 
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;
 use tailrace::sweep::{Scope, run_pass};
-use tailrace_kit::standin::HeldFiles;
+use tailrace_kit::simulated_loops::HeldFiles;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::gate::caught_at_a_row;

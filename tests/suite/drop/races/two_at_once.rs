@@ -1,4 +1,4 @@
-//! Two passes on one catalog.
+//! Tests of two passes on one catalog.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 use tailrace::catalog::commit_lock::lease_key;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::Field;
-use tailrace_kit::standin::HeldFiles;
+use tailrace_kit::simulated_loops::HeldFiles;
 
 use crate::support::gate::{Gate, caught_at_a_row, leases, queue, while_it_waits};
 use crate::support::wait::until;

@@ -1,4 +1,4 @@
-//! Every row of every table of the server's, before and after a pass.
+//! Compares every row of every table of the server before and after a pass.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Whether every drop is whole: its snapshot, its change, its files, its vectors and its row of
-//! our history tell the same, or none of them is there.
+//! Checks that every drop is whole: its snapshot, its change, its files, its vectors and its row of
+//! the history agree, or none of them exists.
 
 use anyhow::Result;
 use sqlx::FromRow;
@@ -8,7 +8,7 @@ use tailrace_kit::lake::Catalog;
 /// Files, vectors, records, bytes.
 type Sums = (i64, i64, i64, i64);
 
-/// What the catalog and our history say of one of our snapshots.
+/// What the catalog and the drop history say of one of our snapshots.
 #[derive(Debug, FromRow)]
 struct Drop {
     snapshot_id: i64,

@@ -1,9 +1,9 @@
-//! Eight writers who do real commits while passes run.
+//! Tests of passes beside eight writers that make real commits.
 
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{Field, LakeError, Table};
-use tailrace_kit::standin::Compaction;
+use tailrace_kit::simulated_loops::Compaction;
 
 use crate::support::program::days_ago;
 

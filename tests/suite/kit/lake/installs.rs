@@ -1,4 +1,4 @@
-//! The lake as a whole: dumps, schemas, other servers.
+//! Tests of the lake as a whole: dumps, schemas, older servers.
 
 use std::collections::BTreeMap;
 

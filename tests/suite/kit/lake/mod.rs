@@ -1,4 +1,4 @@
-//! The lake builder, against the catalog's contract.
+//! Tests of the lake builder against the catalog's contract.
 
 mod installs;
 mod older;

@@ -1,4 +1,5 @@
-//! What a lake of each version lacks is what the contract's last section says, and nothing else.
+//! Tests that a lake of each older version lacks what the contract's last section says, and nothing
+//! else.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Tables: specs, versions, the end of them.
+//! Tests of the lake's tables: specs, versions, and dropped tables.
 
 use std::collections::BTreeMap;
 

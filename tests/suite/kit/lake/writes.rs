@@ -1,4 +1,4 @@
-//! Appends, vectors and overwrites, and what each conflicts with.
+//! Tests of appends, vectors and overwrites, and of what each conflicts with.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! Every route with its statuses, and what it answers; the log lines of the daemon; its metrics; and the
-//! document that describes the interface. (The bytes of every problem are tested in `src/http/tests.rs` and
-//! `http/errors.rs`, that document and routes agree in `src/http/tests/document.rs`.)
+//! Pins every route with its statuses and answers, the log lines and metrics of the daemon, and the
+//! OpenAPI document. The bytes of every problem are tested in `src/http/tests.rs` and
+//! `http/errors.rs`. `src/http/tests/document.rs` tests that the document and the routes agree.
 
 mod requests;
 

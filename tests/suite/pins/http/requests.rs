@@ -1,4 +1,4 @@
-//! What is asked of the routes that work on tables and catalogs.
+//! The requests to the routes of tables and catalogs.
 
 use anyhow::{Context, Result};
 use tailrace_kit::lake::NewFile;
@@ -81,7 +81,7 @@ pub async fn drops(daemon: &mut Daemon) -> Result<()> {
     daemon.ask("of no JSON", "POST", &drop, "{").await?;
     let other =
         drop_body(&format!(r#", "expected_table_uuid": "{KEY}""#)).replace("-5555", "-6666");
-    daemon.ask("of another incarnation", "POST", &drop, &other).await?;
+    daemon.ask("of another UUID", "POST", &drop, &other).await?;
     let read = drop_body(r#", "read_snapshot": 1"#).replace("-5555", "-6666");
     daemon.ask("of a table that was altered since", "POST", &drop, &read).await?;
     let gone = drop.replace("raw", "nothing");
@@ -99,7 +99,7 @@ pub async fn drops(daemon: &mut Daemon) -> Result<()> {
     let sea = TABLE.replace("lake", "sea");
     daemon.get("of no catalog", &format!("{sea}/partition-retention/drops")).await?;
     let unnamed = format!("{}large/truncate", TABLE.trim_end_matches("raw"));
-    daemon.ask("of no incarnation", "POST", &unnamed, "").await?;
+    daemon.ask("without a UUID", "POST", &unnamed, "").await?;
     let large = daemon.lake.catalog.open_table("events", "large").await?.table_uuid;
     let truncate = format!("{unnamed}?expected_table_uuid={large}");
     daemon.ask("for good", "POST", &truncate, "").await?;
@@ -112,7 +112,7 @@ pub async fn drops(daemon: &mut Daemon) -> Result<()> {
         )
         .await?;
     let other = format!("{unnamed}?expected_table_uuid={KEY}");
-    daemon.ask("of another incarnation", "POST", &other, "").await?;
+    daemon.ask("of another UUID", "POST", &other, "").await?;
     daemon.ask("of no table", "POST", &truncate.replace("large", "nothing"), "").await?;
     daemon.ask("of no JSON", "POST", &truncate, "{").await?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Rows as statements in a file, and back.
+//! Writes rows as statements into a file, and loads them from it.
 
 use anyhow::{Context, Result, ensure};
 use sqlx::AssertSqlSafe;

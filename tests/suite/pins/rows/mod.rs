@@ -1,8 +1,10 @@
-//! What the program stores in the schema `tailrace`: rows as a version wrote them, over a lake that is beside
-//! them in the file. The program of today writes rows of the same shape, reads these, and goes on with them.
+//! Pins the rows that the program stores in the schema `tailrace`. A file has rows as a version
+//! wrote them, with the lake that they are about. The present program must write rows of the same
+//! shape, read the rows of the file, and continue with them.
 //!
-//! `TAILRACE_BLESS=rows` writes the file anew, and `TAILRACE_BLESS=1` afterwards what is told of them. That
-//! is for what is written beyond these: what no longer reads these does not read those of its users, either.
+//! `TAILRACE_BLESS=rows` writes the file again. `TAILRACE_BLESS=1` then writes again what is
+//! reported of the rows. Do this only where the program writes more than these rows have: a program
+//! that cannot read these rows cannot read those of its users either.
 
 mod file;
 mod pass;

@@ -1,4 +1,4 @@
-//! Passes over one table, and what stands in their way.
+//! Passes over one table, and the obstacles that they meet.
 
 use std::time::Duration;
 
@@ -41,8 +41,8 @@ pub fn one_commit() -> Settings {
 /// Settings by which a table is read three files at a time, which is remembered each time.
 pub fn small_pieces() -> Settings {
     let mut settings = settings();
-    (settings.reach.small_table, settings.reach.piece) = (0, 3);
-    settings.reach.pieces_remembered = 1;
+    (settings.scan_limits.small_table, settings.scan_limits.piece) = (0, 3);
+    settings.scan_limits.pieces_remembered = 1;
     settings
 }
 

@@ -1,4 +1,4 @@
-//! The pinned rows are read, and gone on with.
+//! Tests that the program reads the pinned rows, and continues with them.
 
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ async fn receipts_are_replayed() -> Result<()> {
     let client = Client { address: address(&mut daemon).await?, headers: Vec::new() };
     let catalog = database.lake.open_catalog("lake").await?;
     for ((of, body), receipt) in DROPS.into_iter().zip(&before) {
-        // Truncates named no incarnation when these receipts were written; now they have to.
+        // Truncates named no UUID when these receipts were written; now they have to.
         let mut answer = client.json("POST", &path(of), body).await?;
         if answer.status != 200 && of.ends_with("truncate") {
             answer = client.json("POST", &named(&catalog, of).await?, body).await?;
@@ -135,17 +135,17 @@ async fn receipts_are_replayed() -> Result<()> {
     Ok(())
 }
 
-/// What the commands tell of them, which no pass has touched since.
+/// What the commands show of them, which no pass has touched since.
 #[tokio::test]
-async fn commands_tell_of_them() -> Result<()> {
+async fn commands_report_them() -> Result<()> {
     let database = pinned().await?;
-    let policies = database.done(&["policy", "list", "--all", "--output", "json"]).await?;
+    let policies = database.policies(&["policy", "list", "--all", "--output", "json"]).await?;
     let specs =
         database.done(&["spec", "list", "lake", "events.tenants", "--output", "json"]).await?;
     let mut drops = Vec::new();
     for catalog in ["lake", "sea"] {
         let trace = database.done(&["trace", catalog, "--all", "--output", "json"]).await?;
-        for mut drop in trace[0]["drops"].as_array().context("drops")?.clone() {
+        for mut drop in trace["catalogs"][0]["drops"].as_array().context("drops")?.clone() {
             // What holds it back is a matter of the present.
             drop["held_by"].take();
             drops.push(drop);
@@ -161,7 +161,7 @@ async fn commands_tell_of_them() -> Result<()> {
     Ok(())
 }
 
-/// After a pass of the real present that what must hold does hold, and a clock that is refused stays so.
+/// After a pass of the real present that the invariants hold, and a clock that is refused stays so.
 #[tokio::test]
 async fn a_pass_of_today_leaves_all_well() -> Result<()> {
     let database = pinned().await?;

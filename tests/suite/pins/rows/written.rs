@@ -1,4 +1,4 @@
-//! A lake over which the program has written as much as can be had at one time into the schema `tailrace`.
+//! A lake for which the program writes as many kinds of rows as possible into the schema `tailrace`.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use anyhow::{Result, bail, ensure};
 use chrono::{TimeDelta, Utc};
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{Catalog, CatalogOptions, Column, Field, NewFile, Table};
-use tailrace_kit::standin::{Cleanup, Expiry};
+use tailrace_kit::simulated_loops::{Cleanup, Expiry};
 use tokio_util::sync::CancellationToken;
 
 use super::pass::{expect, one_commit, pass, refuse, small_pieces};
@@ -39,7 +39,7 @@ pub fn path(of: &str) -> String {
     format!("/v1/catalogs/lake/namespaces/events/tables/{of}")
 }
 
-/// The path, with the incarnation that a truncate has to name.
+/// The path, with the UUID that a truncate has to name.
 pub async fn named(catalog: &Catalog, of: &str) -> Result<String> {
     let Some(table) = of.strip_suffix("/truncate") else { return Ok(path(of)) };
     let uuid = catalog.open_table("events", table).await?.table_uuid;
@@ -289,7 +289,7 @@ impl Lake {
         Ok(())
     }
 
-    /// A reading of a whole table that stopped after its first piece, with a tuple that stayed.
+    /// A full scan of a table that stopped after its first piece, with a tuple that stayed.
     async fn read(&self) -> Result<()> {
         let read = self.by_day("read", ["x", "x", "y", "x", "99999", "18000", "18001"]).await?;
         let now = Utc::now().timestamp_micros().to_le_bytes();

@@ -1,4 +1,4 @@
-//! `tailrace clock accept`.
+//! Tests of `tailrace clock accept`.
 
 use anyhow::Result;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Host and database against each other.
+//! Tests of the host's clock against the database's.
 
 use anyhow::Result;
 use tailrace::policy::Mode;
@@ -56,7 +56,7 @@ async fn the_limit_is_a_setting() -> Result<()> {
 
 /// Whatever the mode, and whatever the policy says: nobody looks at a policy by such a clock.
 #[tokio::test]
-async fn every_governed_table_in_scope_is_told_of() -> Result<()> {
+async fn every_governed_table_in_scope_is_reported() -> Result<()> {
     let scene = Scene::new().await?;
     let spec = [Field::day("at")];
     for (name, mode) in [("watched", Mode::Observe), ("paused", Mode::Paused)] {

@@ -1,4 +1,4 @@
-//! The clock against the last accepted pass.
+//! Tests of the clock against that of the last accepted pass.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,6 @@
-//! Clocks that are not to be trusted: what passes, renewals, plans, doctor and verify make of them,
-//! and how a person accepts one. What the clocks say is given, so nothing waits and no clock is set.
+//! Tests of clocks that cannot be trusted: what passes, renewals, plans, doctor and verify do, and
+//! how a person accepts a clock. The tests give the times of the clocks, so no test waits or sets a
+//! clock.
 
 mod accept;
 mod apart;
@@ -84,7 +85,7 @@ impl Scene {
         self.database.sweep_with(&by(clock)).await
     }
 
-    /// How the one table of a lake fared in a pass by these clocks.
+    /// The outcome of the one table of a lake in a pass by these clocks.
     pub async fn outcome(&self, clock: Reading) -> Result<Outcome> {
         let report = self.pass(clock).await?;
         let [("raw", outcome)] = outcomes(&report)[..] else { panic!("{report:?}") };

@@ -1,10 +1,10 @@
-//! A refused pass writes nothing but that it was refused.
+//! Tests that a refused pass writes nothing but the refusal.
 
 use anyhow::{Context, Result};
 use serde_json::json;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{Field, NewFile, differences};
-use tailrace_kit::standin::{Cleanup, Expiry};
+use tailrace_kit::simulated_loops::{Cleanup, Expiry};
 
 use super::{DAY, HOUR, Scene, THIS, YEAR};
 use crate::support::governed::outcomes;
@@ -110,7 +110,7 @@ async fn a_refused_pass_writes_that_it_was_refused_and_nothing_else() -> Result<
         assert_eq!(is, expected);
         refusals.push((is["refused_at"].clone(), is["refusal"].clone()));
     }
-    // Since when is told of the first that boot time was the reason for, why of the last one.
+    // The time is that of the first that boot time was the reason for, why of the last one.
     assert!(refusals.iter().all(|(at, _)| *at == refusals[0].0 && at.is_string()), "{refusals:?}");
     assert!(refusals[1].1 != refusals[0].1 && refusals[2].1 != refusals[1].1, "{refusals:?}");
     // When the clocks agree again, all of it is done; what is kept by age from then on, and traced by

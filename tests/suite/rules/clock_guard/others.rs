@@ -1,4 +1,4 @@
-//! What else goes by the clock: the claims on files about to be dropped, receipts, history.
+//! Tests of what else depends on the clock: compaction claims, receipts, history.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ async fn nothing_is_claimed_or_released_by_such_a_clock() -> Result<()> {
     let scene = Scene::new().await?;
     scene.outcome(scene.agreed(0)).await?;
     scene.table.append([8, 2].map(|age| NewFile::of([days_ago(age)])).to_vec()).await?;
-    let shield = |clock| Settings { clock: Some(clock), ..crate::claims::settings() };
+    let at = |clock| Settings { clock: Some(clock), ..crate::claims::settings() };
     let database = scene.database.tailrace();
     let before = scene.everything().await?;
     for clock in [
@@ -24,19 +24,19 @@ async fn nothing_is_claimed_or_released_by_such_a_clock() -> Result<()> {
         scene.clock(YEAR, YEAR, Some((HOUR, THIS))),
         scene.clock(-HOUR, 0, None),
     ] {
-        let renewed = renew(&database, &shield(clock), None).await?;
+        let renewed = renew(&database, &at(clock), None).await?;
         assert_eq!((renewed.files, renewed.rows, renewed.failed.len()), (0, 0, 1), "{clock:?}");
         assert_eq!((renewed.failed[0].catalog.as_str(), &renewed.failed[0].table), ("lake", &None));
         let error = &renewed.failed[0].error;
         assert!(error.starts_with("nothing is claimed or released: "), "{error}");
         assert_eq!(scene.everything().await?, before);
     }
-    let renewed = renew(&database, &shield(scene.agreed(HOUR)), None).await?;
+    let renewed = renew(&database, &at(scene.agreed(HOUR)), None).await?;
     assert_eq!((renewed.files, renewed.failed), (1, vec![]));
     // What was claimed stays as it is.
     let claimed = scene.everything().await?;
     let jumped = scene.clock(-YEAR, 0, Some((HOUR, THIS)));
-    renew(&database, &shield(jumped), None).await?;
+    renew(&database, &at(jumped), None).await?;
     assert_eq!(scene.everything().await?, claimed);
     Ok(())
 }

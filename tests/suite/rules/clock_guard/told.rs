@@ -1,5 +1,5 @@
-//! What the log, the exit code, plan, doctor and verify say of it. The program reads the real clocks, so
-//! here it is the memory that is changed.
+//! Tests of what the log, the exit code, plan, doctor and verify say of a refused clock. The
+//! program reads the real clocks here, so the tests change what tailrace remembers of them.
 
 use anyhow::Result;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! One connection through the network.
+//! One connection through the simulated network.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Passes whose connections end between any two statements.
+//! Tests of passes whose connections end between any two statements.
 
 use anyhow::Result;
 use tailrace::sweep::{Scope, Settings, run_pass};

@@ -1,5 +1,6 @@
-//! A pass that is cut off between any two of its statements leaves the next ones everything that they need:
-//! nothing that is kept is lost, and nothing that has expired is left.
+//! Tests of a pass that is cut off between any two of its statements. The next passes have
+//! everything that they need: they drop nothing that must be kept, and leave nothing that has
+//! expired.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The calendar of a table that is gone.
+//! Tests of the calendar of a table that was dropped.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Weeks of a table's life by chance, pass after pass, against a model that forgets nothing.
+//! Compares passes over random weeks of a table's life with a model that forgets nothing.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use anyhow::Result;
 use fastrand::Rng;
 use tailrace::policy::Mode;
 use tailrace::rules::instant::UtcInstant;
-use tailrace::rules::reach::Reach;
+use tailrace::rules::scan_limits::ScanLimits;
 use tailrace::sweep::Settings;
 use tailrace_kit::lake::{Field, NewFile, Table};
-use tailrace_kit::standin::Compaction;
+use tailrace_kit::simulated_loops::Compaction;
 
 use super::broken::{ENDS, end_at};
 use super::cut::micros;
@@ -182,9 +182,9 @@ impl History {
     /// How the next passes work, and when.
     fn go_on(&mut self, trusts_the_calendar: bool) {
         let random = &mut self.random;
-        let reach = match random.u8(0..3) {
-            0 => Reach::default(),
-            1 => Reach { small_table: random.i64(0..30), ..small_steps() },
+        let scan_limits = match random.u8(0..3) {
+            0 => ScanLimits::default(),
+            1 => ScanLimits { small_table: random.i64(0..30), ..small_steps() },
             _ => small_steps(),
         };
         let hours = random.u64(1..200);
@@ -195,7 +195,7 @@ impl History {
         };
         let max_values = if random.u8(0..4) == 0 { 3 } else { 100_000 };
         let settings = self.scene.settings;
-        self.scene.settings = Settings { reach, full_pass_every, max_values, ..settings };
+        self.scene.settings = Settings { scan_limits, full_pass_every, max_values, ..settings };
         self.scene.now = self.scene.now.plus(Duration::from_secs(random.u64(0..100_000)));
     }
 

@@ -1,26 +1,26 @@
-//! Files that land in partitions which had expired before.
+//! Tests of late files in partitions that had expired before.
 
 use anyhow::Result;
-use tailrace::rules::reach::Reach;
+use tailrace::rules::scan_limits::ScanLimits;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{Column, Field, NewFile};
-use tailrace_kit::standin::{Compaction, HeldFiles};
+use tailrace_kit::simulated_loops::{Compaction, HeldFiles};
 
 use super::{Scene, small_steps};
 
 /// Sizes of steps.
-fn ways() -> [Reach; 2] {
-    [Reach { small_table: 1_000, ..small_steps() }, small_steps()]
+fn ways() -> [ScanLimits; 2] {
+    [ScanLimits { small_table: 1_000, ..small_steps() }, small_steps()]
 }
 
 #[tokio::test]
-async fn late_files_go_with_the_next_incremental_pass() -> Result<()> {
-    for (way, reach) in ways().into_iter().enumerate() {
+async fn late_files_are_dropped_with_the_next_incremental_pass() -> Result<()> {
+    for (way, scan_limits) in ways().into_iter().enumerate() {
         let mut scene = Scene::new(&[Field::month("at")]).await?;
         // A neighbour takes ids and has the same texts.
         let neighbour =
             scene.database.table(&scene.catalog, "neighbour", &[Field::month("at")]).await?;
-        scene.settings.reach = reach;
+        scene.settings.scan_limits = scan_limits;
         let young = scene.table.append(vec![NewFile::of(["683"]); 20]).await?.file_ids;
         scene.sweep().await?;
         neighbour.append(vec![NewFile::of(["600"]); 5_000]).await?;
@@ -43,9 +43,9 @@ async fn late_files_go_with_the_next_incremental_pass() -> Result<()> {
 
 #[tokio::test]
 async fn an_output_of_compaction_is_as_late_as_an_append() -> Result<()> {
-    for reach in ways() {
+    for scan_limits in ways() {
         let mut scene = Scene::new(&[Field::day("at")]).await?;
-        scene.settings.reach = reach;
+        scene.settings.scan_limits = scan_limits;
         let files = vec![scene.file(9).pending(), scene.file(9).pending(), scene.file(0)];
         let ids = scene.table.append(files).await?.file_ids;
         // Busy files stay, and the next pass looks at them again.
@@ -71,7 +71,7 @@ async fn an_output_of_compaction_is_as_late_as_an_append() -> Result<()> {
 #[tokio::test]
 async fn a_crowded_day_is_found_through_the_table() -> Result<()> {
     let mut scene = Scene::new(&[Field::day("at")]).await?;
-    scene.settings.reach = Reach { small_table: 10, ..small_steps() };
+    scene.settings.scan_limits = ScanLimits { small_table: 10, ..small_steps() };
     let neighbour = scene.database.table(&scene.catalog, "neighbour", &[Field::day("at")]).await?;
     let ids = scene.table.append(vec![scene.file(7), scene.file(6)]).await?.file_ids;
     neighbour.append(vec![scene.file(7); 50]).await?;
@@ -89,9 +89,9 @@ async fn a_crowded_day_is_found_through_the_table() -> Result<()> {
 #[tokio::test]
 async fn late_instants_of_one_new_day_have_one_row() -> Result<()> {
     let columns = [Column::new("when", "timestamp")];
-    for reach in ways() {
+    for scan_limits in ways() {
         let mut scene = Scene::new(&[Field::day("at")]).await?;
-        scene.settings.reach = reach;
+        scene.settings.scan_limits = scan_limits;
         let spec = [Field::identity("when")];
         scene.table = scene.database.table_of(&scene.catalog, "a_named", &columns, &spec).await?;
         scene.database.govern(&scene.table, "when", "7d").await?;

@@ -1,10 +1,11 @@
-//! A pass loses its session, and the lease with it, between its look and the removal of a row. Another daemon
-//! reads a late file of the value meanwhile, which is late for nobody any more: the row must still be there.
+//! Tests of a pass that loses its session, and with it the lease, between the look-up of a value
+//! and the removal of the value's row. Meanwhile another daemon reads a late file of the value. No
+//! later pass will read the file as late, so the row must still exist.
 
 use anyhow::Result;
 use tailrace::sweep::report::{Outcome, PassReport};
 use tailrace::sweep::{Scope, Settings, run_pass};
-use tailrace_kit::standin::HeldFiles;
+use tailrace_kit::simulated_loops::HeldFiles;
 use tokio_util::sync::CancellationToken;
 
 use super::orders::{Days, REMOVAL};

@@ -1,4 +1,5 @@
-//! The calendar of a table and what passes remember beside it, and that it only ever saves time.
+//! Tests of a table's calendar, and of what else passes remember of the table: all of it only saves
+//! time.
 
 mod broken;
 mod cut;
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tailrace::rules::instant::UtcInstant;
-use tailrace::rules::reach::Reach;
+use tailrace::rules::scan_limits::ScanLimits;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::TableReport;
 use tailrace_kit::lake::{Catalog, Field, NewFile, Table};
@@ -43,15 +44,15 @@ fn step(usual: usize) -> usize {
 }
 
 /// Steps so small that few files are a large table.
-fn small_steps() -> Reach {
-    Reach {
+fn small_steps() -> ScanLimits {
+    ScanLimits {
         small_table: 0,
         piece: 7,
         files_at_hand: 5,
         tuples_at_hand: 3,
         due_at_once: 3,
-        texts_at_once: 2,
-        texts_listed: 3,
+        values_at_once: 2,
+        values_listed: 3,
         most_rows: 500,
         pieces_remembered: 2,
     }
@@ -71,7 +72,7 @@ impl Scene {
     /// A table whose statements are many and small, for it counts as large.
     async fn large(fields: &[Field]) -> Result<Self> {
         let mut scene = Self::new(fields).await?;
-        scene.settings.reach = small_steps();
+        scene.settings.scan_limits = small_steps();
         Ok(scene)
     }
 

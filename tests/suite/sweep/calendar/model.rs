@@ -1,4 +1,4 @@
-//! What a table must hold, by a model that forgets nothing and looks nowhere.
+//! A model of the files that a table must have. It forgets nothing, and does not read the table.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub struct File {
     pub spec_id: i64,
     /// Its value.
     pub value: Option<String>,
-    /// When the range of its value ends; `None` where nobody can tell.
+    /// When the range of its value ends; `None` where it is unknown.
     pub end: Option<UtcInstant>,
     /// When its newest row was, by its column statistics.
     pub newest: Option<UtcInstant>,

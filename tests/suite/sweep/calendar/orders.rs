@@ -1,5 +1,6 @@
-//! A value is looked up and its row removed while somebody appends a file of it: whatever the order, the file
-//! goes, with the next pass at the latest. Where it came too late for the look its value comes back as late.
+//! Tests of a file that is appended while a pass looks up its value and removes the value's row. In
+//! every order the file is dropped, with the next pass at the latest. Where the file came too late
+//! for the look-up, its value returns to the calendar as that of a late file.
 
 use anyhow::Result;
 use tailrace::sweep::report::{Outcome, TableReport};

@@ -1,4 +1,4 @@
-//! What a plan of a large table tells by its calendar: when the next partition goes.
+//! Tests of what the plan of a large table shows by the calendar: when the next partition expires.
 
 use anyhow::{Context, Result};
 use tailrace::rules::instant::UtcInstant;
@@ -10,7 +10,7 @@ use tailrace_kit::lake::{Column, Field, NewFile};
 use super::{Scene, small_steps};
 
 impl Scene {
-    /// When the next partition goes, by a plan of now.
+    /// When the next partition expires, by a plan of now.
     async fn next(&self) -> Result<Option<NextExpiry>> {
         let scope = Scope::default();
         let plans =
@@ -66,7 +66,7 @@ async fn of_a_day_the_first_value_with_a_file_tells_it() -> Result<()> {
             true => Scene::large(&[Field::hour("at")]).await?,
             false => instants().await?,
         };
-        (scene.settings.reach.most_rows, scene.settings.reach.texts_listed) = (0, 10);
+        (scene.settings.scan_limits.most_rows, scene.settings.scan_limits.values_listed) = (0, 10);
         let text = |hour: &str| -> Result<NewFile> {
             let text = format!("2026-11-29T{hour}:00:00");
             Ok(NewFile::of([match is_hour {
@@ -92,12 +92,12 @@ async fn of_a_day_the_first_value_with_a_file_tells_it() -> Result<()> {
     Ok(())
 }
 
-/// What cannot be told within bounds is told as such: more values of a day than are listed at once, and
+/// What cannot be found within bounds is reported as unknown: more values of a day than are listed at once, and
 /// more values without files than are looked at.
 #[tokio::test]
 async fn beyond_the_bounds_it_is_told_as_not_before() -> Result<()> {
     let scene = instants().await?;
-    assert_eq!(small_steps().texts_listed, 3);
+    assert_eq!(small_steps().values_listed, 3);
     let files = (3..7).map(|hour| NewFile::of([format!("2026-11-29T{hour:02}:00:00")])).collect();
     scene.table.append(files).await?;
     scene.sweep().await?;

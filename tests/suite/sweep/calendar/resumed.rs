@@ -1,4 +1,4 @@
-//! Full passes over tables that take more than one pass.
+//! Tests of full passes over tables that need more than one pass.
 
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;

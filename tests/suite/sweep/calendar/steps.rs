@@ -1,5 +1,5 @@
-//! What is due of all tables comes first, then what came late of all, then the rest, which gives way to what falls
-//! due meanwhile.
+//! Tests of the order of work: first what is due in all tables, then late files of all tables, then
+//! the rest. The rest is interrupted for what falls due meanwhile.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -83,13 +83,13 @@ async fn what_is_due_of_all_comes_before_what_is_late_of_any() -> Result<()> {
     Ok(())
 }
 
-/// Where values cannot be looked up, a reading finds what is due of each table, in the same pass.
+/// Where values cannot be looked up, a full scan finds what is due of each table, in the same pass.
 #[tokio::test]
 async fn without_the_index_nothing_that_is_due_is_left_by_one_pass() -> Result<()> {
     let database = TestDatabase::new().await?;
     let tables = lake(&database).await?;
     database.sql("DROP INDEX hog_file_partition_value_lookup").await?;
-    let settings = Settings { reach: small_steps(), ..at(MIDNIGHT)? };
+    let settings = Settings { scan_limits: small_steps(), ..at(MIDNIGHT)? };
     let (report, _) = pass(&database, &settings).await?;
     assert_eq!(report.counts().files, 6);
     for table in &tables {
@@ -115,13 +115,13 @@ async fn a_wake_goes_no_further_than_what_is_due() -> Result<()> {
 
 /// A table that is read anew, and beside it one of which a day falls due ten seconds after the pass began.
 #[tokio::test]
-async fn a_reading_gives_way_to_what_falls_due_and_goes_on_after_it() -> Result<()> {
+async fn a_full_scan_gives_way_to_what_falls_due_and_goes_on_after_it() -> Result<()> {
     let mut scene = Scene::new(&[Field::day("at")]).await?;
     scene.table.append(vec![scene.file(1); 60]).await?;
     let other = scene.database.table(&scene.catalog, "other", &[Field::day("at")]).await?;
     other.append(vec![NewFile::of([DUE])]).await?;
     scene.database.govern(&other, "at", "7d").await?;
-    scene.settings.reach = small_steps();
+    scene.settings.scan_limits = small_steps();
     scene.sweep().await?;
     let owes = "UPDATE tailrace.table_state SET full_pass_at = NULL, census = NULL WHERE table_id =
         (SELECT table_id FROM hog_table_version WHERE name = 'raw')";
@@ -170,8 +170,8 @@ async fn a_reading_gives_way_to_what_falls_due_and_goes_on_after_it() -> Result<
     assert_eq!(order, ["other", "raw"]);
     assert_eq!(partitions(of_table(&report, "other")), [DUE]);
     assert_eq!((report.gave_way, scene.database.text(counted).await?), (false, None));
-    let census = "SELECT census #>> '{kept,not_expired,files}' FROM tailrace.table_state
+    let kept_counts = "SELECT census #>> '{kept,not_expired,files}' FROM tailrace.table_state
         WHERE table_id = (SELECT table_id FROM hog_table_version WHERE name = 'raw')";
-    assert_eq!(scene.database.text(census).await?.as_deref(), Some("60"));
+    assert_eq!(scene.database.text(kept_counts).await?.as_deref(), Some("60"));
     Ok(())
 }

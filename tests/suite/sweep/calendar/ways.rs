@@ -1,4 +1,4 @@
-//! When a pass is full and when it is not, and what it stores.
+//! Tests of when a pass is full and when it is incremental, and of what each stores.
 
 use anyhow::Result;
 use tailrace::policy::Mode;
@@ -57,7 +57,7 @@ async fn an_incremental_pass_looks_at_nothing_but_what_is_due_or_late() -> Resul
             true => Scene::large(&[Field::day("at")]).await?,
             false => Scene::new(&[Field::day("at")]).await?,
         };
-        scene.settings.reach.small_table = 0;
+        scene.settings.scan_limits.small_table = 0;
         scene.sweep().await?;
         let ages = [30, 20, 10, 9, 8];
         let ids = scene.table.append(ages.map(|age| scene.file(age)).to_vec()).await?.file_ids;
@@ -122,7 +122,7 @@ async fn what_makes_a_pass_read_the_table_again() -> Result<()> {
     assert_eq!(scene.sweep().await?.full, Some(true), "another type of the column");
     assert_eq!(scene.sweep().await?.full, Some(false));
     scene.database.sql("UPDATE tailrace.table_state SET table_uuid = gen_random_uuid()").await?;
-    assert_eq!(scene.sweep().await?.full, Some(true), "another incarnation");
+    assert_eq!(scene.sweep().await?.full, Some(true), "another UUID");
     scene.database.sql("UPDATE tailrace.table_state SET source_field_id = 77").await?;
     assert_eq!(scene.sweep().await?.full, Some(true), "another field");
     assert_eq!(scene.sweep().await?.full, Some(false));
@@ -135,14 +135,14 @@ async fn what_makes_a_pass_read_the_table_again() -> Result<()> {
     Ok(())
 }
 
-/// What would go is told when it becomes so, and once per full pass; its rows wait until then, and fall due at
+/// What would be dropped is logged when it becomes so, and once per full pass; its rows wait until then, and fall due at
 /// once when the policy comes to enforce.
 #[tokio::test]
 async fn a_policy_that_observes_has_a_calendar_and_ends_nothing() -> Result<()> {
     for is_large in [false, true] {
         let mut scene = Scene::large(&[Field::day("at")]).await?;
         if !is_large {
-            scene.settings.reach = Default::default();
+            scene.settings.scan_limits = Default::default();
         }
         scene.database.govern_as(&scene.table, "at", "7d", Mode::Observe).await?;
         let ids = scene.table.append(vec![scene.file(9), scene.file(7)]).await?.file_ids;
@@ -172,7 +172,7 @@ async fn a_policy_that_observes_has_a_calendar_and_ends_nothing() -> Result<()> 
 }
 
 #[tokio::test]
-async fn what_nobody_can_date_is_counted_by_full_passes_with_its_age() -> Result<()> {
+async fn undatable_files_are_counted_by_full_passes_with_their_age() -> Result<()> {
     for is_large in [false, true] {
         let mut scene = match is_large {
             true => Scene::large(&[Field::day("at")]).await?,
@@ -238,7 +238,7 @@ async fn timestamps_and_dates_as_they_are_written_expire_one_by_one() -> Result<
 }
 
 #[tokio::test]
-async fn a_server_without_the_lookup_index_is_told_of_once() -> Result<()> {
+async fn a_server_without_the_lookup_index_is_reported_once() -> Result<()> {
     let scene = Scene::new(&[Field::day("at")]).await?;
     let other = scene.database.table(&scene.catalog, "other", &[Field::day("at")]).await?;
     scene.database.govern(&other, "at", "7d").await?;
@@ -291,7 +291,7 @@ async fn many_values_that_stay_share_the_rows_of_their_days() -> Result<()> {
     let by_day = ["1 d18288 2020-01-27T01:00", "1 d18289 2020-01-28T01:00"];
     for (most_rows, expected) in [(3, &singly[..]), (2, &by_day[..])] {
         let mut scene = Scene::new(&[Field::hour("at")]).await?;
-        scene.settings.reach.most_rows = most_rows;
+        scene.settings.scan_limits.most_rows = most_rows;
         scene.database.govern_as(&scene.table, "at", "7d", Mode::Observe).await?;
         let files = ["438912", "438913", "438936"].map(|hour| NewFile::of([hour])).to_vec();
         scene.table.append(files).await?;

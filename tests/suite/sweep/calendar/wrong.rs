@@ -1,4 +1,4 @@
-//! A wrong calendar costs time and nothing else.
+//! Tests that a wrong calendar only costs time.
 
 use anyhow::Result;
 use fastrand::Rng;
@@ -6,7 +6,7 @@ use tailrace_kit::lake::{Field, NewFile};
 
 use super::{DAY, Scene};
 
-/// A calendar, a watermark, a reading and a census as nobody would have written them.
+/// A calendar, a watermark, a full scan and counts as nobody would have written them.
 fn nonsense(random: &mut Rng) -> String {
     let number = |random: &mut Rng| match random.u8(0..4) {
         0 => "0".to_owned(),

@@ -1,10 +1,10 @@
-//! Proof holds for the files that were looked at: what lands between the check and the grant is
-//! checked in the write, by its own key.
+//! Tests that a proof holds only for the files that were checked. Files that arrive between the
+//! check and the grant of the commit lock are checked in the write, by their own keys.
 
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{Field, NewFile};
-use tailrace_kit::standin::{Compacted, Compaction, HeldFiles};
+use tailrace_kit::simulated_loops::{Compacted, Compaction, HeldFiles};
 
 use super::{NOW, Scene, file};
 use crate::drop::races::patient;
@@ -31,9 +31,9 @@ async fn a_stale_append_between_check_and_grant_stays() -> Result<()> {
     Ok(())
 }
 
-/// Of a doubtful tuple, whose files were proven one by one, no late file goes.
+/// Of an ambiguous tuple, whose files were proven one by one, no late file is dropped.
 #[tokio::test]
-async fn no_late_file_of_a_doubtful_tuple_goes() -> Result<()> {
+async fn no_late_file_of_an_ambiguous_tuple_is_dropped() -> Result<()> {
     let scene = Scene::with_tenants().await?;
     scene.append(vec![file(&["42"], "2026-12-01T00:00:00Z")]).await?;
     scene.append(vec![file(&["20820"], "2027-01-01T00:00:00Z")]).await?;
@@ -52,7 +52,7 @@ async fn no_late_file_of_a_doubtful_tuple_goes() -> Result<()> {
     Ok(())
 }
 
-/// The output is late. It has the statistics of its inputs, and of a doubtful tuple it waits for the
+/// The output is late. It has the statistics of its inputs, and of an ambiguous tuple it waits for the
 /// next pass.
 #[tokio::test]
 async fn a_compaction_of_checked_files_between_check_and_grant() -> Result<()> {

@@ -1,6 +1,7 @@
-//! What a partition value alone does not prove: doubtful values, and rows that are newer than it says.
+//! Tests of what a partition value alone does not prove: ambiguous values, and rows that are newer
+//! than the value says.
 
-mod doubt;
+mod ambiguous;
 mod late;
 mod newer;
 mod order;

@@ -1,4 +1,4 @@
-//! A tuple expires by the latest of what is known of it.
+//! Tests that a tuple expires by the latest time that is known of it.
 
 use anyhow::Result;
 use tailrace::config::CrossCheck;
@@ -60,7 +60,7 @@ async fn an_incremental_pass_takes_what_was_delayed() -> Result<()> {
     Ok(())
 }
 
-/// A file that lands in a delayed partition has no say of its own: the partition is weighed whole.
+/// A file that lands in a delayed partition has no say of its own: the partition is checked whole.
 #[tokio::test]
 async fn a_late_file_of_a_delayed_partition_waits_with_it() -> Result<()> {
     let scene = Scene::new(&[&[Field::day("at")]]).await?;
@@ -138,9 +138,9 @@ async fn the_setting_decides() -> Result<()> {
     Ok(())
 }
 
-/// A doubtful value needs its proof whatever the setting.
+/// An ambiguous value needs its proof whatever the setting.
 #[tokio::test]
-async fn without_the_cross_check_doubt_still_keeps() -> Result<()> {
+async fn without_the_cross_check_an_ambiguous_file_is_kept() -> Result<()> {
     let scene = Scene::with_tenants().await?;
     let stale =
         scene.append(vec![NewFile::of(["42"]), file(&["43"], "2027-01-09T00:00:00Z")]).await?;
@@ -153,7 +153,7 @@ async fn without_the_cross_check_doubt_still_keeps() -> Result<()> {
 }
 
 /// A column that was seen with nanoseconds and another type: a bound is read both ways, and the later
-/// reading counts.
+/// interpretation counts.
 #[tokio::test]
 async fn a_bound_of_unknown_units_is_read_both_ways() -> Result<()> {
     let scene = Scene::of_column("nanos", &[&[Field::day("nanos")]]).await?;

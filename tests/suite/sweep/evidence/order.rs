@@ -1,9 +1,9 @@
-//! Proof by order: rows that were appended long after the earlier definition went out of force.
+//! Tests of the proof by order: rows that were appended long after the earlier definition ended.
 
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{Field, NewFile};
-use tailrace_kit::standin::Compaction;
+use tailrace_kit::simulated_loops::Compaction;
 
 use super::{Scene, file};
 use crate::support::governed::{expired, kept, values};
@@ -150,7 +150,7 @@ async fn every_definition_must_have_been_gone_for_the_window() -> Result<()> {
 
 /// A spec whose predecessor the server has deleted before we saw it.
 #[tokio::test]
-async fn a_spec_without_its_predecessor_is_doubtful_until_its_mark() -> Result<()> {
+async fn a_spec_without_its_predecessor_is_ambiguous_until_its_mark() -> Result<()> {
     let scene = Scene::with_tenants().await?;
     scene.table.delete_vanished_specs().await?;
     let before = scene.append(vec![NewFile::of(["20000"])]).await?;
@@ -167,7 +167,7 @@ async fn a_spec_without_its_predecessor_is_doubtful_until_its_mark() -> Result<(
 
 /// A spec that began with its table has no predecessor, even if it is not the first number.
 #[tokio::test]
-async fn a_spec_that_began_with_its_table_is_not_doubtful() -> Result<()> {
+async fn a_spec_that_began_with_its_table_is_not_ambiguous() -> Result<()> {
     let scene = Scene::new(&[&[Field::day("at")]]).await?;
     scene
         .database

@@ -1,4 +1,5 @@
-//! What lands between the check of a tuple and the plan of its commit is checked in the write as well.
+//! Tests that files which arrive between the check of a tuple and the plan of its commit are
+//! checked in the write as well.
 
 use anyhow::Result;
 use tailrace::sweep::{Progress, Scope, Settings, run_pass};

@@ -1,9 +1,10 @@
-//! Random histories of specs, with writers that go on with a spec for at most six days after its end.
+//! Tests random histories of specs, with writers that continue with a spec for at most six days
+//! after its end.
 
 use anyhow::Result;
 use tailrace::rules::instant::UtcInstant;
 use tailrace_kit::lake::{Field, NewFile};
-use tailrace_kit::standin::Compaction;
+use tailrace_kit::simulated_loops::Compaction;
 
 use super::{Scene, micros};
 

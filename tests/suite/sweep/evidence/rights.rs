@@ -1,4 +1,5 @@
-//! Without the grants on statistics values without doubt go as before, and doubtful ones stay.
+//! Tests that, without the grants on statistics, unambiguous values are dropped by the value alone,
+//! and files with ambiguous values are kept.
 
 use anyhow::Result;
 use tailrace_kit::lake::NewFile;
@@ -9,7 +10,7 @@ use super::{Scene, file};
 async fn without_the_grants_only_certain_values_go() -> Result<()> {
     let scene = Scene::with_tenants().await?;
     // A string is no tenant's number: the table's `name` is not in doubt, 18000 as a tenant is.
-    let doubtful = scene.append(vec![file(&["42"], "2020-01-01T00:00:00Z")]).await?;
+    let ambiguous = scene.append(vec![file(&["42"], "2020-01-01T00:00:00Z")]).await?;
     let plain = scene.database.table(&scene.catalog, "plain", &[super::Field::day("at")]).await?;
     plain
         .append(vec![NewFile::of(["100"]).upper("at", &super::micros("2026-11-29T00:00:00Z"))])
@@ -34,7 +35,7 @@ async fn without_the_grants_only_certain_values_go() -> Result<()> {
     let ran = scene.database.ran_with(&["sweep"], &env).await?;
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(crate::support::governed::live_ids(&plain).await?, [0_i64; 0]);
-    assert_eq!(scene.live().await?, doubtful);
+    assert_eq!(scene.live().await?, ambiguous);
     // One alone is not enough: where nothing can contradict it, order proves nothing.
     scene.database.sql(&format!("GRANT SELECT ON hog_table_stats TO {role}")).await?;
     scene
@@ -46,7 +47,7 @@ async fn without_the_grants_only_certain_values_go() -> Result<()> {
     assert_eq!(scene.database.text(marked).await?.as_deref(), Some("2"));
     let later = scene.append(vec![NewFile::of(["100"])]).await?;
     scene.database.ran_with(&["sweep"], &env).await?;
-    assert_eq!(scene.live().await?, [doubtful[0], later[0]]);
+    assert_eq!(scene.live().await?, [ambiguous[0], later[0]]);
     scene.database.sql(&format!("REVOKE SELECT ON hog_table_stats FROM {role}")).await?;
     let doctor = scene.database.ran_with(&["doctor", "--output", "json"], &env).await?;
     assert_eq!(doctor.code, 3);

@@ -1,4 +1,4 @@
-//! The bound as SQL reads it is the bound as the pure rules read it.
+//! Tests that SQL and the pure rules read the same upper bound of a column.
 
 use anyhow::Result;
 use tailrace::rules::expiry::evidence::{Bound, BoundUnits};

@@ -1,4 +1,4 @@
-//! `verify` does not blame what is kept for its evidence.
+//! Tests that `verify` reports no violation for what is kept for its evidence.
 
 use anyhow::Result;
 use tailrace::sweep::Scope;

@@ -1,4 +1,4 @@
-//! A tuple is weighed with all of its files, whatever of it was met first.
+//! Tests that a tuple is checked with all of its files, whichever of them was found first.
 
 use anyhow::Result;
 use tailrace::sweep::Settings;
@@ -10,11 +10,11 @@ use crate::support::program::settings;
 /// Every file is a piece of its own, and is dropped before the next one is read.
 fn in_pieces() -> Settings {
     let mut settings = settings();
-    settings.reach.small_table = 1;
-    settings.reach.piece = 1;
-    settings.reach.files_at_hand = 1;
-    settings.reach.tuples_at_hand = 1;
-    settings.reach.texts_at_once = 1;
+    settings.scan_limits.small_table = 1;
+    settings.scan_limits.piece = 1;
+    settings.scan_limits.files_at_hand = 1;
+    settings.scan_limits.tuples_at_hand = 1;
+    settings.scan_limits.values_at_once = 1;
     settings
 }
 

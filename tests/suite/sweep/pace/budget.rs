@@ -1,4 +1,4 @@
-//! How long a pass goes on, and whose turn it is.
+//! Tests of how long a pass continues, and of which table has a time slice.
 
 use std::sync::Mutex;
 use std::time::Duration;

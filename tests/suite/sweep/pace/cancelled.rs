@@ -1,5 +1,6 @@
-//! Commits that are cancelled for their length. A row that somebody else has locked, and a wait for
-//! it that may be longer than a statement, are what makes one as slow as a test wants it.
+//! Tests of commits that are cancelled because they take too long. A row that somebody else has
+//! locked, and a limit for that wait which is longer than that of a statement, make a commit as
+//! slow as a test needs.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use anyhow::Result;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{Field, NewFile, Table};
-use tailrace_kit::standin::HeldFiles;
+use tailrace_kit::simulated_loops::HeldFiles;
 
 use super::one_by_one;
 use crate::support::TestDatabase;
@@ -87,7 +88,7 @@ async fn a_commit_that_is_cancelled_again_and_again_is_left() -> Result<()> {
 
 /// Then another turn, or the next pass, tries it.
 #[tokio::test]
-async fn a_cancelled_commit_that_has_no_time_left_is_told_of() -> Result<()> {
+async fn a_cancelled_commit_that_has_no_time_left_is_reported() -> Result<()> {
     let (database, table, held) = with_a_held_file().await?;
     let settings = Settings { max_duration: Duration::from_secs(2), ..bounded(1_000) };
     let timer = TestTimer::new();

@@ -1,4 +1,4 @@
-//! Catalogs side by side.
+//! Tests of several catalogs in one pass.
 
 use std::sync::Mutex;
 

@@ -1,4 +1,4 @@
-//! A commit lock that is not had.
+//! Tests of a commit lock that cannot be acquired.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn hurried(lock_timeout: u64) -> Settings {
 }
 
 #[tokio::test]
-async fn it_is_asked_for_again_after_a_pause_outside_the_queue() -> Result<()> {
+async fn it_is_retried_after_a_pause_outside_the_queue() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     let table = governed(&database, &catalog, "raw", [8]).await?;

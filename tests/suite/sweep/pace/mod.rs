@@ -1,6 +1,7 @@
-//! At what pace a pass works, for how long, and in which order; and catalogs side by side.
+//! Tests of the pace, the duration and the order of a pass, and of several catalogs at the same
+//! time.
 //!
-//! Time is an argument here: see [`crate::support::timer`].
+//! Time is an argument in these tests: see [`crate::support::timer`].
 
 mod budget;
 mod cancelled;

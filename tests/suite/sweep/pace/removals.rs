@@ -1,4 +1,4 @@
-//! The ceiling of the server's removal queue.
+//! Tests of the limit on the length of the server's removal queue.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Our share of the commit lock.
+//! Tests of the share of time for which tailrace holds the commit lock.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::{Outcome, PassReport};
 use tailrace_kit::lake::{Field, NewFile};
-use tailrace_kit::standin::HeldFiles;
+use tailrace_kit::simulated_loops::HeldFiles;
 
 use super::{governed, one_by_one};
 use crate::support::TestDatabase;

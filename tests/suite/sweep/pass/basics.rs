@@ -1,4 +1,4 @@
-//! From a policy to a committed drop.
+//! Tests the way from a policy to a committed drop.
 
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;

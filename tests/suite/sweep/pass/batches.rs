@@ -1,4 +1,4 @@
-//! How expired tuples are grouped into snapshots.
+//! Tests of how expired tuples are grouped into snapshots.
 
 use anyhow::Result;
 use tailrace::sweep::Settings;

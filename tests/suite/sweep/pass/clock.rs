@@ -1,4 +1,4 @@
-//! Which clock counts: the database's, in UTC, whatever anybody's settings say.
+//! Tests of which clock counts: the database's, in UTC, whatever the settings of anybody are.
 
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;

@@ -1,4 +1,4 @@
-//! Tables whose partitioning changed: each file is judged by the spec that it was written under.
+//! Tests of tables whose spec changed: each file is judged by the spec that it was written under.
 
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;

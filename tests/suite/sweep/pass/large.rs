@@ -1,5 +1,5 @@
-//! Tables that cannot be read within `discovery.count_timeout`: the same partitions go, found by
-//! index, and what would have had to be counted is unknown.
+//! Tests of tables that cannot be read within `discovery.count_timeout`. The same partitions are
+//! dropped, found by an index. The counts that need a full read are unknown.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tailrace::catalog::connect::close;
 use tailrace::catalog::specs::live_columns;
 use tailrace::policy::store;
 use tailrace::rules::instant::UtcInstant;
-use tailrace::rules::reach::Reach;
+use tailrace::rules::scan_limits::ScanLimits;
 use tailrace::sweep::Settings;
 use tailrace::sweep::plan::{Health, TablePlan, plan_table};
 use tailrace::sweep::plan_report::TablePlanReport;
@@ -47,8 +47,9 @@ async fn a_large_table(database: &TestDatabase) -> Result<Table> {
 }
 
 fn hurried() -> Settings {
-    let reach = Reach { small_table: 0, piece: 1_000, texts_at_once: 3, ..Reach::default() };
-    Settings { count_timeout: Duration::ZERO, reach, ..settings() }
+    let scan_limits =
+        ScanLimits { small_table: 0, piece: 1_000, values_at_once: 3, ..ScanLimits::default() };
+    Settings { count_timeout: Duration::ZERO, scan_limits, ..settings() }
 }
 
 async fn plan_with(
@@ -83,12 +84,12 @@ async fn the_index_finds_what_a_full_read_finds() -> Result<()> {
     ] {
         let full = plan_with(&database, &table, at, &settings()).await?;
         let by_index = plan_with(&database, &table, at, &hurried()).await?;
-        assert!(full.census.is_some());
+        assert!(full.kept_counts.is_some());
         assert_eq!(by_index.expired, full.expired, "at {at}");
         if tuples > 0 {
             assert_eq!(full.expired.len(), tuples);
         }
-        assert_eq!(by_index.census, None, "at {at}: all was read");
+        assert_eq!(by_index.kept_counts, None, "at {at}: all was read");
         let report = TablePlanReport::of(&by_index);
         assert!(report.kept_files.is_none() && report.uncovered_files.is_none());
         assert!(report.undatable.is_none() && report.next_expiry.is_none());
@@ -145,7 +146,7 @@ async fn more_texts_than_max_values_are_told_with_what_to_raise() -> Result<()> 
          field's key: passes make the calendar, or raise either",
         texts - 1
     );
-    assert_eq!((plan.behind, plan.expired, plan.census), (Some(words), Vec::new(), None));
+    assert_eq!((plan.behind, plan.expired, plan.kept_counts), (Some(words), Vec::new(), None));
     // A pass has the time to read the table.
     let report = database.sweep_with(&Settings { lock_duty: 1.0, ..most(texts - 1) }).await?;
     assert_eq!(report.tables[0].outcome, Outcome::Dropped, "{:?}", report.tables[0].error);

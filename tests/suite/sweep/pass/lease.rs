@@ -1,4 +1,4 @@
-//! A pass that is over holds nothing.
+//! Tests that a pass that has ended holds no lease.
 
 use anyhow::Result;
 use tailrace_kit::lake::{Field, NewFile};
@@ -32,7 +32,7 @@ async fn the_lease_is_free_as_soon_as_a_pass_returns() -> Result<()> {
 /// A session that did not have its lease to the end tells so when it is to give it back. It is closed, as
 /// every one is: none is handed on.
 #[tokio::test]
-async fn a_lease_that_was_lost_on_the_way_is_told() -> Result<()> {
+async fn a_lease_that_was_lost_on_the_way_is_reported() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;

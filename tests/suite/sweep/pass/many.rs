@@ -1,5 +1,5 @@
-//! What a pass costs must grow with the files that go, not with files times tuples: each of these
-//! would run into a limit of the server if it did.
+//! Tests that the cost of a pass grows with the files that it drops, and not with files times
+//! tuples. With such a cost each of these tests would exceed a limit of the server.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tailrace::drop::Limits;
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{Column, Field, NewFile};
-use tailrace_kit::standin::HeldFiles;
+use tailrace_kit::simulated_loops::HeldFiles;
 
 use crate::support::TestDatabase;
 use crate::support::gate::while_it_waits;

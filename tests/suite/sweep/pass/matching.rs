@@ -1,5 +1,5 @@
-//! Which files a drop reaches: those of the table, of the spec and of the whole tuple, and none
-//! that merely share a text.
+//! Tests of which files a drop ends: those of the table, of the spec and of the whole tuple, and no
+//! file that only shares a value.
 
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;

@@ -1,4 +1,4 @@
-//! The pass, on real catalogs.
+//! Tests of the pass on real catalogs.
 
 mod basics;
 mod batches;

@@ -1,4 +1,5 @@
-//! What a policy does: enforce, observe, paused; and that one table's trouble is no other's.
+//! Tests of what a policy does in each mode (enforce, observe, paused), and that a problem of one
+//! table does not affect other tables.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::support::TestDatabase;
 use crate::support::governed::{live_ids, of_table, outcomes};
 
 #[tokio::test]
-async fn observe_says_what_would_go_and_paused_does_not_look() -> Result<()> {
+async fn observe_shows_what_would_be_dropped_and_paused_nothing() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     for (name, mode) in [("watched", "observe"), ("stopped", "paused")] {

@@ -1,4 +1,4 @@
-//! Older servers, and servers with tables that are not ours to touch.
+//! Tests of older servers, and of servers with packed tables, which are left alone.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! A spec id is no proof of an encoding: a writer that appends blindly with a cached older spec
-//! gets the new spec's id on values of the old transform.
+//! Tests of writers with a cached older spec: they store values of the old transform under the id
+//! of the new spec, so a spec id does not prove how a value is encoded.
 
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;
@@ -10,7 +10,7 @@ use crate::support::governed::{expired, kept, live_values, values};
 
 /// Month 680 is 2026-09; read as a day it is 1971-11-12.
 #[tokio::test]
-async fn a_months_text_under_a_day_spec_waits_for_both_readings() -> Result<()> {
+async fn a_months_text_under_a_day_spec_waits_for_both_interpretations() -> Result<()> {
     let database = TestDatabase::new().await?;
     let catalog = database.catalog("lake").await?;
     let table = database.table(&catalog, "raw", &[Field::month("at")]).await?;
@@ -108,7 +108,7 @@ async fn another_arity_makes_nothing_ambiguous() -> Result<()> {
     Ok(())
 }
 
-/// A server that numbers its specs anew after all of them vanished: nobody can tell which of
+/// A server that numbers its specs anew after all of them vanished: it is unknown which of
 /// the two definitions a file of that id was written under.
 #[tokio::test]
 async fn files_of_a_spec_id_with_two_meanings_stay() -> Result<()> {

@@ -1,5 +1,5 @@
-//! When a value leaves, through real rows, and not a microsecond earlier: by `tests/expiry-table.json`, which
-//! `src/rules/expiry/tests.rs` holds the pure rules to.
+//! Tests, with real rows, that a value expires at its time and not a microsecond earlier, by
+//! `tests/expiry-table.json`. `src/rules/expiry/tests.rs` tests the pure rules by the same table.
 
 use anyhow::Result;
 use serde::Deserialize;
@@ -48,7 +48,7 @@ async fn a_partition_leaves_when_its_last_instant_is_keep_old() -> Result<()> {
         let before = database.plan(&name, &leaves.plus_nanos(-1_000).to_string()).await?;
         assert_eq!(expired(&before), [], "{said} a microsecond before");
         assert_eq!(kept(&before), [("not_expired", 1)], "{said}");
-        let next = before.census.and_then(|census| census.next_expiry);
+        let next = before.kept_counts.and_then(|kept_counts| kept_counts.next_expiry);
         assert_eq!(next, Some(leaves), "{said}");
 
         for at in [leaves, leaves.plus_nanos(1_000)] {

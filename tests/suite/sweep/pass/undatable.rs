@@ -1,4 +1,4 @@
-//! What nobody can date stays, is counted by kind, and is shown by samples.
+//! Tests that undatable files are kept, counted by kind, and shown by samples.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -209,7 +209,7 @@ async fn a_policy_that_dates_nothing_is_unhealthy_if_files_are_there() -> Result
     }
     let ran = database.ran(&["plan", "--table", "events.empty"]).await?;
     assert_eq!(ran.code, 0, "{ran:?}");
-    // A policy that observes is told of it too.
+    // A policy that observes logs it too.
     database.sql("UPDATE tailrace.policy SET mode = 'observe'").await?;
     assert_eq!(database.ran(&["sweep", "--table", "events.nulls"]).await?.code, 3);
     Ok(())

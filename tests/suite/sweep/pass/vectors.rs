@@ -1,4 +1,4 @@
-//! Every shared vector of `tests/partition-vectors.json`, through real rows.
+//! Tests every shared vector of `tests/partition-vectors.json` with real rows.
 
 use std::collections::BTreeMap;
 
@@ -68,8 +68,8 @@ async fn every_text_leaves_when_the_vectors_say_or_never() -> Result<()> {
             }
         }
         let plan = database.plan(&name, "9999-12-31T23:59:59Z").await?;
-        let census = plan.census.clone().unwrap_or_default();
-        let kept: BTreeMap<&str, i64> = census
+        let kept_counts = plan.kept_counts.clone().unwrap_or_default();
+        let kept: BTreeMap<&str, i64> = kept_counts
             .kept
             .iter()
             .filter(|(reason, _)| !reason.is_datable())
@@ -77,7 +77,7 @@ async fn every_text_leaves_when_the_vectors_say_or_never() -> Result<()> {
             .collect();
         assert_eq!(kept, never, "{name}");
         let gone: i64 = expired(&plan).iter().map(|(_, _, files)| files).sum();
-        assert_eq!(gone + census.kept_files(), vectors.len() as i64, "{name}");
+        assert_eq!(gone + kept_counts.kept_files(), vectors.len() as i64, "{name}");
     }
     Ok(())
 }

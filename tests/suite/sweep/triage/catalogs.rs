@@ -1,4 +1,4 @@
-//! Reasons that are of a whole catalog.
+//! Tests of reasons for work that concern a whole catalog.
 
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;
@@ -62,7 +62,7 @@ async fn a_head_is_noted_where_nothing_is_to_be_done() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_lacks_its_head_is_told_of_each_time() -> Result<()> {
+async fn what_lacks_its_head_is_reported_each_time() -> Result<()> {
     let scene = Scene::settled().await?;
     let head = scene.catalog.head().await?;
     scene.database.sql(&format!("DELETE FROM hog_snapshot WHERE snapshot_id = {head}")).await?;
@@ -76,7 +76,7 @@ async fn what_lacks_its_head_is_told_of_each_time() -> Result<()> {
 
 /// Nothing is due in it, and its clock is judged all the same.
 #[tokio::test]
-async fn a_clock_that_is_refused_is_told_of_every_table() -> Result<()> {
+async fn a_refused_clock_is_reported_for_every_table() -> Result<()> {
     let scene = Scene::settled().await?;
     scene.raw.append(vec![NewFile::of([days_ago(0)])]).await?;
     let head = scene.catalog.head().await?;

@@ -1,4 +1,4 @@
-//! What is said of tables that have no work.
+//! Tests of what is reported of tables without work.
 
 use anyhow::Result;
 use tailrace::policy::Mode;

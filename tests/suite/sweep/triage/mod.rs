@@ -1,4 +1,4 @@
-//! A pass begins with who has work, and leaves the others alone.
+//! Tests of how a pass begins: it finds the tables that have work, and leaves out the others.
 
 mod catalogs;
 mod left_out;

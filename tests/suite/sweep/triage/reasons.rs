@@ -1,5 +1,5 @@
-//! Each reason for work, alone: the pass works on that table and on no other, and once all is done it
-//! leaves the table out again.
+//! Tests of each reason for work alone: the pass works on that table and no other, and the next
+//! pass leaves the table out.
 
 use anyhow::Result;
 use tailrace_kit::lake::{Column, Field, NewFile};
@@ -38,7 +38,7 @@ fn state(change: &str) -> String {
 }
 
 #[tokio::test]
-async fn each_note_that_tells_of_work_is_enough() -> Result<()> {
+async fn each_note_of_work_is_enough() -> Result<()> {
     let scene = Scene::settled().await?;
     for (what, change) in [
         ("due", calendar("8 days", "null")),
@@ -49,13 +49,13 @@ async fn each_note_that_tells_of_work_is_enough() -> Result<()> {
            WHERE v.catalog_id = s.catalog_id AND v.table_id = s.table_id AND v.name = 'raw'"
                 .into(),
         ),
-        ("another incarnation", state("table_uuid = gen_random_uuid()")),
+        ("another UUID", state("table_uuid = gen_random_uuid()")),
         ("another column", state("source_field_id = 99")),
         ("another policy", state("policy_revision = -1")),
         ("other rules of the table", state("schema_version = -1, shape = 'other'")),
         ("other rules of the program", state("book = substr(book, 1, 64) || '\\x02'")),
         ("a program that noted none", state("book = substr(book, 1, 64)")),
-        ("a reading", state("reading = '{}'")),
+        ("a full scan", state("reading = '{}'")),
         ("an owed full pass", state("owes_full_pass = true")),
         ("a full pass that is due", state("full_pass_at = now() - interval '30 days'")),
         ("not through", state("outcome = null")),

@@ -1,4 +1,5 @@
-//! What a pass with nothing to do asks does not grow with what is there.
+//! Tests that the number of statements of a pass with nothing to do is the same for any number of
+//! catalogs.
 
 use anyhow::Result;
 use tailrace::sweep::Scope;

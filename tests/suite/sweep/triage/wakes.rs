@@ -1,4 +1,4 @@
-//! A pass that was woken works on what is due, and on nothing else.
+//! Tests that a pass which was woken works only on what is due.
 
 use anyhow::Result;
 use tailrace::policy::Mode;

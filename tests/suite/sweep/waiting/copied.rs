@@ -1,4 +1,4 @@
-//! What earlier programs remembered of what waits is copied.
+//! Tests that a migration copies what earlier versions remembered of waiting tuples.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::support::program::settings;
 /// The migration that copies it, once more.
 pub const COPY: &str = include_str!("../../../../migrations/0015_waiting_copied.sql");
 
-/// Rows as earlier programs wrote them: an incarnation, and what waits.
+/// Rows as earlier programs wrote them: a table's UUID, and what waits.
 async fn remember(database: &TestDatabase, rows: &[(uuid::Uuid, Option<Value>)]) -> Result<()> {
     for (table_id, (table_uuid, waiting)) in (1_i64..).zip(rows) {
         sqlx::query(

@@ -1,4 +1,4 @@
-//! What makes tuples due that wait for evidence, and what is purged.
+//! Tests of what makes tuples due that wait for evidence, and of what is purged.
 
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ async fn who_vouches_for_a_spec_has_its_table_looked_at() -> Result<()> {
     assert!(record_trust(&mut session, &table, 1, "me", "I know").await?);
     assert_eq!(due(&scene).await?, [EVIDENCE, "", ""]);
 
-    // A pass that had weighed its tuple before does not have it pause again.
+    // A pass that had checked its tuple before does not have it pause again.
     let tuple = StoredTuple { keys: vec![0], values: vec![Some("2".to_owned())] };
     let entry = |reason, seen_at| Waiting {
         spec_id: 1,

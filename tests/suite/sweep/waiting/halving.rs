@@ -1,4 +1,5 @@
-//! What is refused and not halved to the end is gone on with by the next turn or pass.
+//! Tests that a refused range of tuples that is not halved to the end is continued with by the next
+//! time slice or pass.
 
 use std::time::Duration;
 
@@ -57,7 +58,7 @@ async fn passes_with_time_for_one_commit_each_get_through() -> Result<()> {
     Ok(())
 }
 
-/// A table whose turn is over after a refused commit has another turn in the same pass: nothing is known yet
+/// A table whose time slice is over after a refused commit has another turn in the same pass: nothing is known yet
 /// of whose fault it is. The pause after a refusal is longer than the turn, which is a ninth of the pass.
 #[tokio::test]
 async fn a_refused_commit_does_not_end_the_turns_of_its_table() -> Result<()> {

@@ -1,9 +1,10 @@
-//! What is busy, too large or kept for its evidence is remembered as long as it is.
+//! Tests of tuples that are busy, too large or kept for their evidence: they are remembered for as
+//! long as that lasts.
 
 use anyhow::Result;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::NewFile;
-use tailrace_kit::standin::HeldFiles;
+use tailrace_kit::simulated_loops::HeldFiles;
 
 use super::{NOW, Scene};
 use crate::support::program::settings;
@@ -44,12 +45,12 @@ async fn oversize_since_it_was_first_met_so() -> Result<()> {
         (skipping.batch.files_per_commit, skipping.batch.files_per_tuple) = (2, 4);
         skipping.batch.split_oversize = false;
         if way != "read" {
-            skipping.reach.small_table = 0;
+            skipping.scan_limits.small_table = 0;
         }
         if way == "pieces" || way == "no index" {
             skipping.max_values = 0;
-            skipping.reach.piece = 2;
-            skipping.reach.pieces_remembered = 1;
+            skipping.scan_limits.piece = 2;
+            skipping.scan_limits.pieces_remembered = 1;
         }
         if way == "no index" {
             scene.database.sql("DROP INDEX hog_file_partition_value_lookup").await?;

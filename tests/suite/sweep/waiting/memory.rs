@@ -1,4 +1,4 @@
-//! The memory of what waits: what it outlives, and what it is told by.
+//! Tests of what is remembered of waiting tuples: what it survives, and what is logged of it.
 
 use std::time::Duration;
 
@@ -46,8 +46,8 @@ async fn a_pass_that_looks_at_nothing_keeps_it() -> Result<()> {
     let scene = Scene::days(4).await?;
     scene.refuse(&[1, 2], "no").await?;
     let mut settings = settings();
-    settings.reach.small_table = 0;
-    settings.reach.texts_at_once = 1;
+    settings.scan_limits.small_table = 0;
+    settings.scan_limits.values_at_once = 1;
     scene.sweep_with(&settings, NOW).await?;
     let before = scene.waits().await?;
     assert_eq!(before.len(), 2);
@@ -64,7 +64,7 @@ async fn a_pass_that_stops_early_keeps_the_rest() -> Result<()> {
     let scene = Scene::days(4).await?;
     scene.refuse(&[1, 2], "no").await?;
     let mut settings = Settings { lock_duty: 1.0, ..settings() };
-    settings.reach.small_table = 0;
+    settings.scan_limits.small_table = 0;
     scene.sweep_with(&settings, NOW).await?;
     let before = scene.waits().await?;
     assert_eq!(before.len(), 2);
@@ -75,7 +75,7 @@ async fn a_pass_that_stops_early_keeps_the_rest() -> Result<()> {
                  '2019-04-15 00:00Z', '2019-04-15 00:00Z', 86400 from tailrace.table_state";
     scene.database.sql(due).await?;
     settings.as_of = Some("2026-11-30T12:16:00Z".parse()?);
-    (settings.reach.texts_at_once, settings.reach.tuples_at_hand) = (1, 1);
+    (settings.scan_limits.values_at_once, settings.scan_limits.tuples_at_hand) = (1, 1);
     let timer = TestTimer::new();
     let progress = |progress: Progress<'_>| {
         if let Progress::Dropped { .. } = progress {
@@ -96,14 +96,17 @@ async fn a_pass_that_stops_early_keeps_the_rest() -> Result<()> {
     Ok(())
 }
 
-/// A reading that goes on over pieces remembers the list on its way.
+/// A full scan that goes on over pieces remembers the list on its way.
 #[tokio::test]
-async fn saves_in_the_middle_of_a_reading_lose_nothing() -> Result<()> {
+async fn saves_in_the_middle_of_a_full_scan_lose_nothing() -> Result<()> {
     let scene = Scene::days(6).await?;
     scene.refuse(&[0, 3], "no").await?;
     let mut settings = settings();
-    (settings.reach.small_table, settings.reach.piece, settings.reach.pieces_remembered) =
-        (0, 1, 1);
+    (
+        settings.scan_limits.small_table,
+        settings.scan_limits.piece,
+        settings.scan_limits.pieces_remembered,
+    ) = (0, 1, 1);
     for max_values in [settings.max_values, 0] {
         settings.max_values = max_values;
         scene.database.govern(&scene.table, "day(at)", "9d").await?;

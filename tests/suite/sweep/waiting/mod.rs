@@ -1,5 +1,6 @@
-//! What has expired and stays: refused by the database, busy, too large, kept for its evidence. Told as
-//! waiting, with its reason, and in nobody's way.
+//! Tests of waiting tuples: they have expired, but the database refuses to end their files, or they
+//! are busy, too large, or kept for their evidence. They are reported as waiting, with the reason,
+//! and do not delay other tuples.
 
 pub mod copied;
 mod due;

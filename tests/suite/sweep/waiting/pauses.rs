@@ -1,11 +1,11 @@
-//! When what waits is looked at again.
+//! Tests of when passes look at a waiting tuple again.
 
 use anyhow::Result;
 use serde_json::{Value, json};
 use tailrace::sweep::Settings;
 use tailrace::sweep::report::Outcome;
 use tailrace_kit::lake::{Field, NewFile};
-use tailrace_kit::standin::HeldFiles;
+use tailrace_kit::simulated_loops::HeldFiles;
 
 use super::{NOW, Scene};
 use crate::support::governed::live_ids;
@@ -62,7 +62,7 @@ async fn what_falls_due_after_many_that_wait_goes_all_the_same() -> Result<()> {
     scene.table.append(["18000", "18001", "18002", "18003", "18004"].map(waits).into()).await?;
     let file = scene.table.append(vec![NewFile::of(["20780"])]).await?.file_ids[0];
     let mut asked_for = Settings { heeds_pauses: false, ..settings() };
-    asked_for.reach.due_at_once = 2;
+    asked_for.scan_limits.due_at_once = 2;
     let before = scene.sweep_with(&asked_for, "2026-11-30T23:59:59Z").await?;
     assert_eq!((before.outcome, scene.waiting().await?.len()), (Outcome::NothingToDo, 5));
     assert!(live_ids(&scene.table).await?.contains(&file));

@@ -1,4 +1,4 @@
-//! Files that the database refuses to end stop no other file of their table.
+//! Tests of files that the database refuses to end: the other files of their table are dropped.
 
 use anyhow::Result;
 use tailrace::catalog::connect::close;

@@ -1,4 +1,4 @@
-//! Plan, verify and doctor tell what waits as waiting.
+//! Tests that plan, verify and doctor report waiting tuples as waiting.
 
 use anyhow::Result;
 use serde_json::json;
@@ -41,7 +41,7 @@ async fn scene() -> Result<(Scene, String)> {
 }
 
 #[tokio::test]
-async fn plan_lists_it_apart_from_what_goes() -> Result<()> {
+async fn plan_lists_it_apart_from_what_is_dropped() -> Result<()> {
     let scene = Scene::days(3).await?;
     scene.refuse(&[1], "no").await?;
     scene.sweep_at(NOW).await?;

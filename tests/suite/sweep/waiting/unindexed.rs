@@ -1,11 +1,12 @@
-//! Servers without the index by partition value (before V23), whose larger tables are read in pieces.
+//! Tests of servers without the index by partition value (before V23), whose larger tables are read
+//! in pieces.
 
 use anyhow::Result;
 use tailrace::catalog::connect::close;
 use tailrace::explicit::drop_partitions;
 use tailrace::sweep::Settings;
 use tailrace_kit::lake::{Field, NewFile, Table};
-use tailrace_kit::standin::HeldFiles;
+use tailrace_kit::simulated_loops::HeldFiles;
 
 use super::Scene;
 use crate::explicit::{drop_of, item, patient, raw};
@@ -13,10 +14,10 @@ use crate::support::governed::live_ids;
 use crate::support::program::settings;
 
 /// Pieces of two files, each remembered.
-fn reading() -> Settings {
+fn full_scan() -> Settings {
     let mut settings = settings();
-    settings.reach.small_table = 0;
-    (settings.reach.piece, settings.reach.pieces_remembered) = (2, 1);
+    settings.scan_limits.small_table = 0;
+    (settings.scan_limits.piece, settings.scan_limits.pieces_remembered) = (2, 1);
     settings
 }
 
@@ -36,13 +37,13 @@ async fn so_it_does_beside_one_kept_for_its_evidence() -> Result<()> {
     only_the_first_stays(&scene, &table, &files).await
 }
 
-/// Of two refused tuples one goes by other hands: the next reading that comes to its end forgets it.
+/// Of two refused tuples one goes by other hands: the next full scan that comes to its end forgets it.
 #[tokio::test]
 async fn what_is_gone_waits_no_more() -> Result<()> {
     let scene = Scene::days(6).await?;
     scene.database.sql("DROP INDEX hog_file_partition_value_lookup").await?;
     scene.refuse(&[1, 3], "no").await?;
-    scene.sweep_with(&reading(), "2026-11-30T12:00:00Z").await?;
+    scene.sweep_with(&full_scan(), "2026-11-30T12:00:00Z").await?;
     let poisoned = |day: &str| (day.to_owned(), "poisoned".to_owned());
     assert_eq!(scene.waits().await?, [poisoned("2019-04-15"), poisoned("2019-04-17")]);
     scene.refuse(&[3], "no").await?;
@@ -51,12 +52,12 @@ async fn what_is_gone_waits_no_more() -> Result<()> {
     drop_partitions(&mut session, &raw(), &body, "me", &patient()).await?;
     close(session).await;
     assert_eq!(scene.live().await?, [3]);
-    scene.sweep_with(&reading(), "2026-11-30T12:15:00Z").await?;
+    scene.sweep_with(&full_scan(), "2026-11-30T12:15:00Z").await?;
     assert_eq!(scene.waits().await?, [poisoned("2019-04-17")]);
     Ok(())
 }
 
-/// A later piece of the same reading has a file of the same day that is young, for it has a younger hour: what an
+/// A later piece of the same full scan has a file of the same day that is young, for it has a younger hour: what an
 /// earlier piece left of that day is due all the same.
 #[tokio::test]
 async fn what_waits_of_a_day_is_due_whatever_later_pieces_have_of_it() -> Result<()> {
@@ -70,10 +71,10 @@ async fn what_waits_of_a_day_is_due_whatever_later_pieces_have_of_it() -> Result
     let files = vec![file(498_648).pending(), file(498_886), file(498_887), file(498_886)];
     let ids = table.append(files).await?.file_ids;
     let held = HeldFiles::hold(&scene.catalog, 10).await?;
-    scene.sweep_with(&reading(), "2026-11-30T12:00:00Z").await?;
+    scene.sweep_with(&full_scan(), "2026-11-30T12:00:00Z").await?;
     held.release().await?;
     assert_eq!(live_ids(&table).await?, ids);
-    scene.sweep_with(&reading(), "2026-11-30T12:10:00Z").await?;
+    scene.sweep_with(&full_scan(), "2026-11-30T12:10:00Z").await?;
     assert_eq!(live_ids(&table).await?, ids[1..]);
     Ok(())
 }
@@ -97,7 +98,7 @@ async fn tenants(first: NewFile) -> Result<(Scene, Table, Vec<i64>)> {
 /// The first pass ends all but the first file.
 async fn only_the_first_stays(scene: &Scene, table: &Table, files: &[i64]) -> Result<()> {
     for at in ["2026-11-30T12:00:00Z", "2026-11-30T12:10:00Z"] {
-        scene.sweep_with(&reading(), at).await?;
+        scene.sweep_with(&full_scan(), at).await?;
         assert_eq!(live_ids(table).await?, files[..1], "{at}");
     }
     Ok(())

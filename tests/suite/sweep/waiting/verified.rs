@@ -1,4 +1,5 @@
-//! What waits is no violation, however much it is; what has not expired does not wait.
+//! Tests that waiting tuples are no violation, however many there are, and that nothing waits
+//! before it has expired.
 
 use anyhow::Result;
 use tailrace::rules::instant::UtcInstant;

@@ -1,4 +1,5 @@
-//! It is a tuple's fault only where other commits of the table go through.
+//! Tests that a refused commit is blamed on its tuple only where other commits of the table
+//! succeed.
 
 use std::time::Duration;
 
@@ -50,15 +51,15 @@ async fn where_nothing_goes_through_it_is_the_tables() -> Result<()> {
 
 /// The tuple fails alone before anything else of the table was even found.
 #[tokio::test]
-async fn what_goes_through_in_a_later_round_counts() -> Result<()> {
+async fn what_succeeds_in_a_later_round_counts() -> Result<()> {
     for (poison, outcome, waiting) in
         [(vec![0], Outcome::Poisoned, 1), (vec![0, 1, 2], Outcome::Failed, 0)]
     {
         let scene = Scene::days(3).await?;
         scene.refuse(&poison, "no").await?;
         let mut settings = settings();
-        settings.reach.small_table = 0;
-        (settings.reach.texts_at_once, settings.reach.tuples_at_hand) = (1, 1);
+        settings.scan_limits.small_table = 0;
+        (settings.scan_limits.values_at_once, settings.scan_limits.tuples_at_hand) = (1, 1);
         let report = scene.sweep_with(&settings, NOW).await?;
         assert_eq!(report.outcome, outcome, "{:?}", report.error);
         assert_eq!(scene.live().await?, poison);
@@ -86,7 +87,7 @@ async fn a_known_one_stays_known_and_others_are_not_blamed_for_it() -> Result<()
 /// The table's turn is over after one commit that went through, and the refused ones are tried again in
 /// its next turn, where nothing else is left.
 #[tokio::test]
-async fn what_went_through_in_an_earlier_turn_counts() -> Result<()> {
+async fn what_succeeded_in_an_earlier_time_slice_counts() -> Result<()> {
     let scene = Scene::days(3).await?;
     let other = scene.database.table(&scene.catalog, "zoo", &[Field::day("at")]).await?;
     scene.database.govern(&other, "day(at)", "7d").await?;

@@ -1,4 +1,5 @@
-//! What a trigger says is data: one line, bounded, and nothing that drives a terminal.
+//! Tests of messages of triggers: they are data, shown on one line, of bounded length, and without
+//! characters that control a terminal.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! A daemon that is woken.
+//! Tests of a daemon that is woken.
 
 use anyhow::Result;
 use tailrace_kit::lake::{Field, NewFile};

@@ -1,5 +1,5 @@
-//! Nothing spins: the scheduler, with real passes, over an hour of virtual time in which a row is due that
-//! no pass deals with.
+//! Runs the scheduler with real passes for an hour of virtual time, in which a row is due that no
+//! pass deals with. The number of passes must stay small.
 
 use std::any::Any;
 use std::collections::BTreeMap;

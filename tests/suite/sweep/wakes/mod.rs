@@ -1,4 +1,5 @@
-//! When rows of the calendar fall due, and of which tables anybody asks: rows are written by hand here.
+//! Tests of when rows of the calendar fall due, and of which tables count. The tests write the rows
+//! themselves.
 
 mod daemon;
 mod hour;

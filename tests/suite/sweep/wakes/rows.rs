@@ -1,4 +1,4 @@
-//! Which row of a table counts.
+//! Tests of which row of a table counts.
 
 use anyhow::Result;
 

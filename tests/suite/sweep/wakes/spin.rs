@@ -1,5 +1,6 @@
-//! Each way in which passes leave what is due: how often the daemon comes back in an hour, with ticks at ten
-//! minutes and at five. The first of two rows wakes nobody after a minute, then two, then four.
+//! Tests of each way in which passes leave what is due: how many passes a daemon runs in an hour,
+//! with ticks every ten minutes and every five. After each pass that did not look at the due rows,
+//! the table wakes nobody for a minute, then for two, then for four.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use anyhow::Result;
 use tailrace::catalog::commit_lock::lease_key;
 use tailrace::policy::Mode;
 use tailrace_kit::lake::NewFile;
-use tailrace_kit::standin::HeldFiles;
+use tailrace_kit::simulated_loops::HeldFiles;
 
 use super::hour::Stuck;
 use crate::support::gate::Gate;
@@ -17,10 +18,10 @@ const EVERY: [Duration; 2] = [Duration::from_secs(600), Duration::from_secs(300)
 /// An hour of each distance: how many passes there are, how they end for the table, and how many rows are due
 /// after it.
 async fn told(stuck: impl AsyncFn() -> Result<Stuck>) -> Result<Vec<String>> {
-    told_of(EVERY, stuck).await
+    events_of(EVERY, stuck).await
 }
 
-async fn told_of(
+async fn events_of(
     distances: [Duration; 2],
     stuck: impl AsyncFn() -> Result<Stuck>,
 ) -> Result<Vec<String>> {
@@ -173,7 +174,7 @@ async fn where_it_refuses_one_partition() -> Result<()> {
     let poisoned = async || refusing("new.stats_state = 'pending'").await;
     let distances = [Duration::from_secs(600), Duration::from_secs(400)];
     let expected = ["8 passes, 8 poisoned; 1 due", "11 passes, 11 poisoned; 1 due"];
-    assert_eq!(told_of(distances, poisoned).await?, expected);
+    assert_eq!(events_of(distances, poisoned).await?, expected);
     Ok(())
 }
 

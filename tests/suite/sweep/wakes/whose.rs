@@ -1,4 +1,4 @@
-//! Which tables wake anybody.
+//! Tests of which tables wake the daemon.
 
 use anyhow::Result;
 use tailrace::policy::Mode;

@@ -1,4 +1,4 @@
-//! Commands whose output nobody reads end as any program does.
+//! Tests that a command whose output nobody reads ends as other programs do.
 
 use std::process::Stdio;
 

@@ -1,4 +1,4 @@
-//! The log as a process has it: what becomes of the work where stderr takes no lines.
+//! Tests of the log of a process where stderr takes no lines.
 
 mod commands;
 mod daemon;

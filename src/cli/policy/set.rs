@@ -1,0 +1,150 @@
+//! `tailrace policy set`
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{TableArgs, session_user};
+use crate::catalog::clock;
+use crate::catalog::errors::describe;
+use crate::catalog::session::{Session, within};
+use crate::catalog::tables::find_table;
+use crate::claims::{self, policy_changed};
+use crate::cli::arguments::author;
+use crate::cli::text::counted;
+use crate::cli::{DONE, Output, out};
+use crate::policy::command::shell_word;
+use crate::policy::listing::{PoliciesAnswer, listed};
+use crate::policy::set::{Set, Wanted, set_policy};
+use crate::policy::{Mode, Policy};
+use crate::sweep::Settings;
+use crate::sweep::plan::plan_table;
+use crate::telemetry::line;
+
+/// The longest that the command looks for what a policy drops, after it set the policy.
+const PLANNING: Duration = Duration::from_secs(60);
+
+#[derive(Debug, clap::Args)]
+pub struct SetArgs {
+    #[command(flatten)]
+    table: TableArgs,
+    /// A column (`timestamp`, `meta.ts`) or a partition field (`day(timestamp)`).
+    #[arg(long)]
+    field: String,
+    /// How long a partition stays after its last instant: s, m (minutes), h, d or w, such as 7d.
+    #[arg(long, allow_hyphen_values = true)]
+    keep: String,
+    /// What the policy does. Left as it is if not given; a new policy is enforced.
+    #[arg(long, value_enum)]
+    mode: Option<Mode>,
+    /// Tell consumers of the server's own feed to reconcile after each drop; every append that was
+    /// prepared before conflicts once. Left as it is if not given; `--fence=false` takes it back.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    fence: Option<bool>,
+    /// Who sets it; the user of this session if not given.
+    #[arg(long, value_name = "NAME", value_parser = author)]
+    by: Option<String>,
+    /// How to show it.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+/// What was set, as in the JSON output.
+#[derive(Debug, Serialize)]
+struct Answer {
+    #[serde(flatten)]
+    policies: PoliciesAnswer,
+    /// The stored policy that was replaced.
+    before: Option<Before>,
+    /// What has expired under the policy; null where it could not be determined.
+    expired: Option<Expired>,
+    /// Why it could not be determined.
+    problem: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Before {
+    field: String,
+    keep: String,
+    mode: Mode,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Expired {
+    partitions: i64,
+    files: i64,
+}
+
+pub async fn set(
+    connection: &mut Session,
+    args: &SetArgs,
+    settings: &Settings,
+    claims: &claims::Settings,
+) -> anyhow::Result<u8> {
+    let user = session_user();
+    let wanted = Wanted {
+        catalog: &args.table.catalog,
+        namespace: &args.table.table.namespace,
+        table: &args.table.table.table,
+        field: &args.field,
+        keep: &args.keep,
+        mode: args.mode,
+        fence: args.fence,
+        by: args.by.as_ref().unwrap_or(&user),
+    };
+    let Set { table, before, policy } = set_policy(connection, wanted, settings.min_keep).await?;
+    policy_changed(connection, &table, claims).await;
+    // The policy is set now, so an error after this point does not make the command fail.
+    let planned = async {
+        let now = clock::now(connection).await?;
+        plan_table(connection, &table, &policy, now, settings).await
+    };
+    let (expired, problem) = match within(PLANNING, planned).await {
+        Ok(plan) => {
+            let partitions = plan.expired.len() as i64;
+            (Some(Expired { partitions, files: plan.expired_counts().files }), None)
+        }
+        Err(error) => (None, Some(describe(&error))),
+    };
+    let before = before.map(|before| Before {
+        field: before.field.to_string(),
+        keep: before.keep.to_string(),
+        mode: before.mode,
+    });
+    let name = format!("{}.{}", table.namespace, table.table);
+    let policies = match args.output {
+        Output::Text => Vec::new(),
+        Output::Json => {
+            let live =
+                find_table(connection, &table.catalog, &table.namespace, &table.table).await?;
+            listed(connection, &live).await?
+        }
+    };
+    let answer = Answer { policies: PoliciesAnswer { policies }, before, expired, problem };
+    out::show(args.output, &answer, |answer| text(answer, &table.catalog, &name, &policy))?;
+    Ok(DONE)
+}
+
+/// The answer for people.
+fn text(answer: &Answer, catalog: &str, table: &str, policy: &Policy) -> String {
+    let mut lines = vec![format!(
+        "{catalog} {table}: {} keep {}, {} (revision {})",
+        policy.field, policy.keep, policy.mode, policy.revision
+    )];
+    if let Some(Before { field, keep, mode }) = &answer.before {
+        lines.push(format!("Before: {field} keep {keep}, {mode}"));
+    }
+    let kept = policy.keep.describe();
+    lines.push(format!("Keeps each partition for {kept} after its last instant"));
+    lines.extend(answer.problem.as_ref().map(|why| format!("Not known what has expired: {why}")));
+    if let Some(Expired { partitions, files }) = answer.expired {
+        let what = format!("{}, {}", counted(partitions, "partition"), counted(files, "file"));
+        lines.push(match policy.mode {
+            Mode::Enforce => format!("The next pass drops {what}; to list them:"),
+            mode => format!("Expired, but not dropped in mode {mode}: {what}; to list them:"),
+        });
+        let (catalog, table) = (shell_word(catalog), shell_word(table));
+        lines.push(format!("  tailrace plan --catalog {catalog} --table {table}"));
+    }
+    lines.iter().map(|text| format!("{}\n", line(text))).collect()
+}
