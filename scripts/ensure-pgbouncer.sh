@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes sure that pgbouncer is there, for the tests behind a pooler, and prints where. As root on a
-# system with apt it installs what is missing, without leaving a service behind; elsewhere it prints
-# nothing, and says that those tests are not run.
+# Makes sure that pgbouncer is installed, for the tests with a pooler, and prints its path. As root on a
+# system with apt it installs pgbouncer, and leaves no service running. Elsewhere, where pgbouncer is missing,
+# it prints no path, and says that these tests are not run.
 set -euo pipefail
 
 find_program() {
@@ -10,11 +10,11 @@ find_program() {
 
 install_with_apt() {
   [[ $(id -u) -eq 0 ]] && command -v apt-get >/dev/null || return 1
-  echo "installing the package pgbouncer with apt" >&2
+  echo "as root: installing the package pgbouncer with apt, without leaving its service running" >&2
   export DEBIAN_FRONTEND=noninteractive
   apt-get update -qq >&2 &&
     apt-get install -y -qq --no-install-recommends pgbouncer >&2 || return 1
-  # The package starts it where it can.
+  # The package starts the service where it can.
   if command -v systemctl >/dev/null; then
     systemctl disable --now pgbouncer >&2 || true
   fi

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Runs the core of the suite against servers of several catalog versions and Postgres versions.
+# Runs the core tests against servers of several catalog versions and Postgres versions. A cell is one
+# pair of a Postgres version and a catalog version.
 #
-#   scripts/matrix.sh --write               every cell, and writes docs/versions.md
-#   scripts/matrix.sh 18:27 15:17           these cells (Postgres:catalog) alone, and writes nothing
-#   scripts/matrix.sh --write 18:27 15:17   these, and writes that the others were not run
+#   scripts/matrix.sh --write               runs every cell, and writes docs/versions.md
+#   scripts/matrix.sh 18:27 15:17           runs only these cells (Postgres:catalog), and writes nothing
+#   scripts/matrix.sh --write 18:27 15:17   runs only these, and writes that the others were not run
 #
-# What the core is, and what of it does not apply to which version, tests/matrix.txt says. A cell runs
-# the tests by their names, so that none is left out without a line there. It ends with 1 if a test
+# tests/matrix.txt lists the core tests, and those that do not apply to a version. A cell runs tests by
+# their names, so that no test is left out without a line in that file. The exit code is 1 if a test
 # failed in any cell.
 set -euo pipefail
 
@@ -45,23 +46,23 @@ for file in core needs; do
   done
 done
 
-# Which of the core do not apply to a server of this catalog version.
+# The core tests that do not apply to a server of this catalog version.
 not_applicable() {
   awk -v version="$1" 'version < substr($1, 2) + 0 { print $2 }' "$work/needs" >"$work/starts"
   begins_with "$work/starts" "$work/tests"
 }
 
-# Runs a cell, and prints what came of it: passed, failed, not applicable.
+# Runs a cell, and prints the numbers of tests: passed, failed, not applicable.
 run_cell() {
   local postgres=$1 catalog=$2 bin log passed failed
-  bin=$(scripts/ensure-postgres.sh --version "$postgres" | tail -n 1)
+  bin=$(scripts/ensure-postgres.sh --version "$postgres")
   "$bin/postgres" --version | grep -oE '[0-9]+\.[0-9]+' | head -n 1 >"$work/postgres-$postgres"
   not_applicable "$catalog" | sort >"$work/skipped"
   sort "$work/tests" | comm -23 - "$work/skipped" >"$work/run"
   log=$work/log-$postgres-$catalog
   # Their names, each a word without blanks.
   env -u RUST_BACKTRACE TAILRACE_PG_BIN="$bin" TAILRACE_LAKE_VERSION="$catalog" \
-    xargs -a "$work/run" -n 100000 "$suite" --exact >"$log" 2>&1 || true
+    xargs -n 100000 "$suite" --exact <"$work/run" >"$log" 2>&1 || true
   read -r passed failed < <(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed;.*/\1 \2/p' "$log") || true
   if [[ $((${passed:-0} + ${failed:-0})) -ne $(wc -l <"$work/run") ]]; then
     say "the tests did not come to their end; those of which nothing is known count as failed:"
@@ -117,9 +118,9 @@ if [[ -n $write ]]; then
       done
       printf '\n'
     done
-    printf '\nThe core: the %s tests of' "$(wc -l <"$work/tests")"
+    printf '\nThe core tests are the %s tests whose names begin with one of these:' "$(wc -l <"$work/tests")"
     sed 's/.*/ `&`/' "$work/core" | paste -sd, -
-    printf '\n| not applicable before | tests | for |\n|---|---|---|\n'
+    printf '\n| does not apply before | tests whose names begin so | because each of them |\n|---|---|---|\n'
     while read -r since start reason; do
       printf '| %s | %s of `%s` | %s |\n' "$since" "$(grep -c "^$start" "$work/tests")" "$start" "$reason"
     done <"$work/needs"
