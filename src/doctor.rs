@@ -2,7 +2,7 @@
 //!
 //! [`examine()`] reads, each family of findings is a pure function of what was read: [`server`],
 //! [`indexes`], [`rights`], [`creators`], [`clocks`], [`restores`], [`retention`], [`consumers`],
-//! [`queue`], [`policies`], [`passes`], [`waiting`], [`specs`], [`ungoverned`]. Every reading is bounded
+//! [`queue`], [`policies`], [`guards`], [`passes`], [`waiting`], [`specs`], [`ungoverned`]. Every reading is bounded
 //! by an index and by a statement timeout, in a session that cannot write; no lock is taken. What cannot
 //! be read is a finding of its own. [`bundle`] puts a report together with what else support asks for.
 
@@ -12,6 +12,7 @@ pub mod consumers;
 pub mod creators;
 pub mod debt;
 pub mod examine;
+pub mod guards;
 pub mod indexes;
 pub mod masks;
 pub mod own_role;

@@ -66,6 +66,16 @@ events! {
     info CLOCK_ACCEPTED = "clock_accepted";
     /// The database's clock is behind the newest snapshot.
     error CLOCK_BEHIND = "clock_behind";
+    /// Somebody paused drops: everywhere, in a catalog or of a table.
+    warn PAUSED = "paused";
+    /// Somebody took a pause away.
+    warn RESUMED = "resumed";
+    /// Somebody made a hold.
+    info HOLD_ADDED = "hold_added";
+    /// Somebody released a hold, or its time was over.
+    info HOLD_RELEASED = "hold_released";
+    /// A pause or a hold changed after a drop was planned; it is planned anew.
+    info GUARDS_CHANGED = "guards_changed";
     /// A pass began.
     info PASS_STARTED = "pass_started";
     /// A pass finished.

@@ -19,10 +19,11 @@
 //! | [`sweep`] | one pass: tables with work, lease, calendar, look-ups, commits, report; and the plan |
 //! | [`mod@trace`] | what became of each drop, noted by passes and read |
 //! | [`feed`] | a table's changes between two snapshots, ended files included |
-//! | [`explicit`] | the explicit drop of enumerated tuples, and truncate: guards, receipts |
+//! | [`explicit`] | the explicit drop of enumerated tuples, and truncate: guards, receipts; holds on demand |
 //! | [`mod@drop`] | the drop that passes and explicit drops share: guards, commit, receipt |
 //! | [`installation`] | the schema `tailrace`: migrations, and the check of each new session that the schema fits |
 //! | [`policy`] | policies: their parts, where they are stored, which one is in force |
+//! | [`guards`] | pauses and holds, which no drop passes, and the revision that proves it under the commit lock |
 //! | [`catalog`] | the only place that knows `hog_*` tables: identities, specs, the finder of live files, the commit lock and tail |
 //! | [`telemetry`] | the log |
 //! | [`config`] | all settings, and the layers that they come from |
@@ -41,6 +42,7 @@ pub mod events;
 pub mod explicit;
 pub mod feed;
 pub mod files;
+pub mod guards;
 pub mod health;
 pub mod http;
 pub mod installation;

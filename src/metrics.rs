@@ -47,6 +47,8 @@ pub struct Metrics {
     shield_renewals: Family<PassLabels, Counter>,
     shielded_files: Gauge,
     shield_renewal: Histogram,
+    pauses: Gauge,
+    holds: Gauge,
 }
 
 impl Default for Metrics {
@@ -65,6 +67,8 @@ impl Default for Metrics {
             shield_renewals: Family::default(),
             shielded_files: Gauge::default(),
             shield_renewal: Histogram::new(LOCK_BUCKETS),
+            pauses: Gauge::default(),
+            holds: Gauge::default(),
         };
         registry.register("passes", "Passes, by how they ended", metrics.passes.clone());
         registry.register_with_unit(
@@ -113,6 +117,16 @@ impl Default for Metrics {
             Unit::Seconds,
             metrics.shield_renewal.clone(),
         );
+        registry.register(
+            "pauses",
+            "Pauses in force when the last pass began",
+            metrics.pauses.clone(),
+        );
+        registry.register(
+            "holds",
+            "Holds of partitions or tables when the last pass began",
+            metrics.holds.clone(),
+        );
         Metrics { registry, ..metrics }
     }
 }
@@ -123,6 +137,8 @@ impl Metrics {
         let failed = !report.failed_catalogs.is_empty();
         self.pass_ended(if failed { "catalogs_failed" } else { "done" });
         self.tables_failed.set(i64::try_from(report.failures()).unwrap_or(i64::MAX));
+        self.pauses.set(i64::try_from(report.pauses.len()).unwrap_or(i64::MAX));
+        self.holds.set(i64::try_from(report.holds).unwrap_or(i64::MAX));
         self.files_ended(report.counts().files);
         for snapshot in report.tables.iter().flat_map(|table| &table.snapshots) {
             self.snapshots.inc();
@@ -191,6 +207,8 @@ mod tests {
         let mut report = PassReport {
             as_of: UtcInstant::EARLIEST,
             tables: Vec::new(),
+            pauses: Vec::new(),
+            holds: 0,
             skipped_catalogs: Vec::new(),
             failed_catalogs: Vec::new(),
             gave_way: false,

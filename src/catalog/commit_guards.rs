@@ -9,6 +9,9 @@ use super::restore::Head;
 use super::session::Session;
 use super::tuples::{TupleOfSpec, wanted};
 
+/// The table of guard revisions, as messages of Postgres name it.
+pub const GUARDS: &str = "guard_state";
+
 /// The catalog, the table, its policies and what happened to the table, as they are under the commit
 /// lock.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +36,8 @@ pub struct UnderLock {
     pub stored_revision: Option<i64>,
     /// The revision of the property's mirror, `None` where there is none or it is not followed.
     pub property_revision: Option<i64>,
+    /// The catalog's guard revision; `None` where none was asked for, or there is no row.
+    pub guard_revision: Option<i64>,
     /// The plan's head is not in the catalog as it was, or the catalog's own head is not there; for a policy
     /// also the newest head that a pass noted. The catalog was restored since, and ids of files that were
     /// found before may be those of other files.
@@ -57,6 +62,9 @@ pub struct Question<'a> {
     /// policies waits until our transaction ends, and one that is writing at this moment fails us with
     /// SQLSTATE 55P03.
     pub for_policy: bool,
+    /// A drop that commits: the catalog's row of `tailrace.guard_state` is locked `FOR SHARE NOWAIT`, with the same
+    /// effect on whoever changes a pause or a hold.
+    pub for_drop: bool,
     /// The key of a request; `None` without one, and for a policy.
     pub idempotency_key: Option<Uuid>,
     /// What the caller of a request has seen.
@@ -75,6 +83,7 @@ impl Question<'_> {
         head: None,
         hold_ms: 0,
         for_policy: false,
+        for_drop: false,
         idempotency_key: None,
         read_snapshot: None,
         tuples: &[],
@@ -119,6 +128,9 @@ async fn run_or_prepare(
              where $4 and catalog_id = $1 and table_id = $2
              order by source
              for share nowait
+           ), guards as materialized (
+             select revision from tailrace.guard_state where $11 and catalog_id = $1
+             for share nowait
            )
            select coalesce(c.last_snapshot_id) as "head!",
                   coalesce(c.schema_version) as "schema_version!",
@@ -134,6 +146,7 @@ async fn run_or_prepare(
                   (select p.revision from policies p
                    where p.source = 'property' and p.problem is null
                      and p.table_uuid = t.table_uuid) as property_revision,
+                  (select g.revision from guards g) as guard_revision,
                   $4 and exists (
                     select from (select snapshot_id, snapshot_time from tailrace.noted_head
                                  where catalog_id = $1
@@ -208,7 +221,8 @@ async fn run_or_prepare(
         head_time,
         since,
         question.whole_table,
-        wanted(named) as _
+        wanted(named) as _,
+        question.for_drop
     );
     if only_prepare {
         connection.prepare(statement.sql()).await?;
@@ -226,6 +240,7 @@ async fn run_or_prepare(
         property: row.property.filter(|value| !value.is_null()),
         stored_revision: row.stored_revision,
         property_revision: row.property_revision,
+        guard_revision: row.guard_revision,
         is_restored: row.is_restored,
         ddl_since: row.ddl_since,
         files_since: row.files_since,

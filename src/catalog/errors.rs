@@ -88,6 +88,12 @@ pub fn is_wait_for_row_of(error: &sqlx::Error, table: &str) -> bool {
     })
 }
 
+/// Whether a row of this table is locked, which was asked for `NOWAIT`: the message names it in any language.
+pub fn is_locked_row_of(error: &sqlx::Error, table: &str) -> bool {
+    let sqlx::Error::Database(database) = error else { return false };
+    Failure::of(error) == Failure::LockNotAvailable && database.message().contains(table)
+}
+
 /// Whether words have the place of a row in them, as in `tuple (0,12) in relation`; all else is translated.
 fn names_a_row(words: &str) -> bool {
     let places = words.split('(').skip(1).filter_map(|rest| rest.split_once(')'));

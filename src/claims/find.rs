@@ -50,9 +50,11 @@ pub async fn files_in_window(
         true => store::load(connection, table, policy.source_field_id).await?,
         false => None,
     };
-    // What pauses under another policy is looked at by the next pass.
-    let is_of_policy =
-        loaded.as_ref().is_some_and(|it| it.policy_revision == Some(policy.revision));
+    // What pauses under another policy, or by another hold, is looked at by the next pass.
+    let is_of_policy = loaded.as_ref().is_some_and(|it| {
+        it.policy_revision == Some(policy.revision)
+            && it.guard_revision == policy.guards.revision.unwrap_or_default()
+    });
     // A first scan that is under way has yet to come to values of the table.
     let current_watermark = finder.current_watermark(connection).await?;
     let memory =
@@ -97,7 +99,8 @@ pub async fn files_in_window(
         })
         .collect();
     // What its evidence keeps is not dropped within `compaction.lead`, and compaction may have it.
-    let mut evidence = Evidence::new(table, &judge, &book, settings.cross_check);
+    let mut evidence =
+        Evidence::new(table, &judge, &book, settings.cross_check, policy.guards.held());
     let examined = evidence.examine(connection, soonest, true).await?;
     let soonest_first = examined.expired.into_iter().flat_map(|tuple| tuple.ids);
     Ok(Some(soonest_first.take(settings.max_claimed_files).collect()))

@@ -86,7 +86,7 @@ fn may_have_files(reason: Reason) -> bool {
     match reason {
         Reason::Due | Reason::NewFiles => true,
         // What pauses under another policy is looked at by the next pass.
-        Reason::PolicyRevision => true,
+        Reason::PolicyRevision | Reason::GuardRevision => true,
         // The calendar does not tell, or not by how the table is now.
         Reason::Catalog
         | Reason::Unknown

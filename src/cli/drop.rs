@@ -2,7 +2,7 @@
 
 mod known;
 mod nearest;
-mod partitions;
+pub mod partitions;
 mod shown;
 mod stored;
 

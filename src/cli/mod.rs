@@ -7,11 +7,13 @@ mod debt;
 mod doctor;
 mod drop;
 mod health;
+mod hold;
 mod init;
 mod manual;
 mod migrate;
 mod new_file;
 mod out;
+mod pause;
 mod plan;
 mod policy;
 #[cfg(test)]
@@ -82,6 +84,13 @@ enum Command {
     /// Set, show and unset the policies of tables.
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
+    /// Pause drops: of every catalog, a catalog or a table, whatever the policies say.
+    Pause(pause::PauseArgs),
+    /// Take a pause away.
+    Resume(pause::ResumeArgs),
+    /// Hold partitions, so that no drop of tailrace ends them; list and release holds.
+    #[command(subcommand)]
+    Hold(hold::HoldCommand),
     /// Accept the database's clock where passes refuse it.
     #[command(subcommand)]
     Clock(clock::ClockCommand),
@@ -179,6 +188,9 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Drop(args) => drop::run(&config, &args).await,
         Command::Trace(args) => trace::run(&config, &args).await,
         Command::Policy(command) => policy::run(&config, &command).await,
+        Command::Pause(args) => pause::pause(&config, &args).await,
+        Command::Resume(args) => pause::resume(&config, &args).await,
+        Command::Hold(command) => hold::run(&config, &command).await,
         Command::Clock(command) => clock::run(&config, &command).await,
         Command::Spec(command) => spec::run(&config, &command).await,
         Command::Doctor(args) => doctor::run(&config, &args).await,

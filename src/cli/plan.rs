@@ -31,7 +31,7 @@ pub struct PlanArgs {
     output: Output,
 }
 
-fn instant(text: &str) -> Result<UtcInstant, String> {
+pub(super) fn instant(text: &str) -> Result<UtcInstant, String> {
     let date = text.parse::<NaiveDate>();
     if let Err(error) = &date
         && matches!(error.kind(), ParseErrorKind::OutOfRange | ParseErrorKind::Impossible)
@@ -96,9 +96,19 @@ pub fn table_text(table: &TablePlanReport) -> String {
     let source = table.source.map(|source| source.to_string()).unwrap_or_default();
     text.push_str(&line(&format!(": {field} keep {keep}, {mode} ({source} policy)")));
     text.push('\n');
+    if let Some(pause) = &table.pause {
+        text.push_str(&line(&format!("  paused       {}", pause.describe())));
+        text.push('\n');
+    }
+    for hold in &table.holds {
+        text.push_str(&line(&format!("  held         {}", hold.describe())));
+        text.push('\n');
+    }
     text.push_str(&format!("  cutoff       {cutoff}: what ended by then has expired\n"));
     text.push_str(&expired_text(&table.expired));
-    if table.mode != Some(Mode::Enforce) && !table.expired.is_empty() {
+    if table.pause.is_some() && !table.expired.is_empty() {
+        text.push_str("  but nothing will be dropped while the table is paused\n");
+    } else if table.mode != Some(Mode::Enforce) && !table.expired.is_empty() {
         text.push_str(&format!("  but nothing will be dropped: the policy's mode is {mode}\n"));
     }
     text.push_str(&waiting_text(&table.waiting));
@@ -109,7 +119,7 @@ pub fn table_text(table: &TablePlanReport) -> String {
     for (reason, files) in table.kept.iter().flatten() {
         text.push_str(&format!("    {:<15} {}\n", reason.name(), counted(*files, "file")));
         let samples = table.undatable.iter().chain(&table.future).chain(&table.newer_rows);
-        let samples = samples.chain(&table.uncovered).flatten();
+        let samples = samples.chain(&table.held).chain(&table.uncovered).flatten();
         for sample in samples.filter(|sample| sample.reason == *reason) {
             text.push_str(&sample_text(sample));
         }

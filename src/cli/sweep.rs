@@ -139,6 +139,9 @@ pub fn text(report: &PassReport, stopped: bool) -> String {
     {
         text.push_str("No table has a policy: see `tailrace policy set --help`\n");
     }
+    for pause in &report.pauses {
+        text.push_str(&format!("{}\n", line(&pause.describe())));
+    }
     for table in &report.tables {
         text.push_str(&table_text(table));
     }

@@ -6,7 +6,7 @@ use super::server;
 use super::table_facts::{self, TableFacts};
 use super::ungoverned::{self, Reading};
 use super::{
-    Finding, Level, Report, clocks, consumers, creators, indexes, passes, policies, queue,
+    Finding, Level, Report, clocks, consumers, creators, guards, indexes, passes, policies, queue,
     restores, retention, rights, specs, waiting,
 };
 use crate::catalog::checks::drops::noted_undone;
@@ -23,6 +23,7 @@ use crate::catalog::server::{Misfit, server_tables};
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, LiveTable, catalogs, live_tables};
 use crate::catalog::{compaction_sample, removal_queue};
+use crate::guards::{hold, pause};
 use crate::installation::{self, Unfit};
 use crate::rules::clock_guard;
 use crate::rules::instant::UtcInstant;
@@ -111,6 +112,9 @@ impl Examination<'_> {
             found.retain(|catalog| catalog.name == name);
             anyhow::ensure!(!found.is_empty(), "there is no catalog {name:?}");
         }
+        if has_ours {
+            self.guards(connection).await?;
+        }
         for catalog in &found {
             let trusted_head = match has_ours {
                 true => self.memory(connection, catalog).await?,
@@ -122,6 +126,16 @@ impl Examination<'_> {
                 self.tables(connection, catalog).await?;
             }
         }
+        Ok(())
+    }
+
+    /// Pauses and holds.
+    async fn guards(&mut self, connection: &mut Session) -> anyhow::Result<()> {
+        let pauses = pause::all(connection).await;
+        let Some(pauses) = self.looked("guards", None, pauses)? else { return Ok(()) };
+        let holds = hold::all(connection).await;
+        let Some(holds) = self.looked("guards", None, holds)? else { return Ok(()) };
+        self.findings.extend(guards::findings(&pauses, &holds, self.doctor.catalog, self.now));
         Ok(())
     }
 

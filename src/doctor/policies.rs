@@ -84,7 +84,8 @@ fn of_table(facts: &TableFacts, now: DateTime<Utc>) -> Vec<Finding> {
             return findings;
         }
     };
-    if policy.mode != Mode::Enforce {
+    // What is paused is a finding of `guards`.
+    if policy.mode != Mode::Enforce && policy.guards.pause.is_none() {
         let in_force_since = facts.in_force_since();
         let since = in_force_since.map_or(String::new(), |since| format!(" since {}", at(since)));
         let is_long = in_force_since.is_some_and(|since| (now - since).num_seconds() > LONG);

@@ -2,6 +2,7 @@
 
 use super::table_facts::TableFacts;
 use super::{Finding, Level, NAMES_SHOWN};
+use crate::rules::expiry::KeptReason;
 use crate::rules::instant::UtcInstant;
 use crate::sweep::waiting::{WaitReason, Waiting};
 
@@ -60,7 +61,9 @@ fn of_table(table: &TableFacts, now: UtcInstant) -> Vec<Finding> {
         ),
         (
             Level::Note,
-            for_long(|reason| matches!(reason, WaitReason::Evidence(_))),
+            for_long(
+                |reason| matches!(reason, WaitReason::Evidence(reason) if reason != KeptReason::Held),
+            ),
             "expired by value and kept for evidence for a day or longer",
             "their column statistics name newer rows, or their values may be of an earlier spec",
             "see `tailrace plan` for what each waits for; `tailrace spec trust` declares the values of a spec as trusted",

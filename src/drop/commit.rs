@@ -6,10 +6,12 @@ use super::guard::{Authority, Refusal};
 use super::hold::{HeldLock, Times, millis};
 use super::request::{DropError, Limits};
 use crate::catalog::busy::{CATALOGS, busy_tuples, locked_table};
-use crate::catalog::commit_guards::{Question, look};
+use crate::catalog::commit_guards::{GUARDS, Question, look};
 use crate::catalog::commit_tail::{Written, write_drop};
 use crate::catalog::drop_write::DropWrite;
-use crate::catalog::errors::{Failure, is_refusal, is_wait_for_row_of, is_wait_for_table};
+use crate::catalog::errors::{
+    Failure, is_locked_row_of, is_refusal, is_wait_for_row_of, is_wait_for_table,
+};
 use crate::catalog::receipts::{self, CameOfIt};
 use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
@@ -106,7 +108,7 @@ pub async fn commit_once(
 /// that nobody has examined are examined in the write itself, by their own keys ([`super::LateRule`]).
 /// Vectors are looked for in the same way, as their ids come from the same counter. A compaction or a
 /// truncate ends planned files; only live files are ended here. The outputs of a compaction have new
-/// ids. The guards detect DDL, a change of the policy, and a replaced table.
+/// ids. The guards detect DDL, a change of the policy, of pauses and of holds, and a replaced table.
 ///
 /// After the grant no other writer of file rows commits, because every such writer takes the commit
 /// lock. The guard statement and the write are READ COMMITTED statements that begin after the
@@ -126,11 +128,14 @@ async fn under_lock(
 ) -> Result<Worked, DropError> {
     let question = question(&drop, &authority, limits);
     let state = match look(session, &question).await {
-        // Rows of policies alone are asked for NOWAIT: somebody is writing them.
+        // Rows of policies and of guards alone are asked for NOWAIT: somebody is writing them.
         Err(error)
             if Failure::of(&error) == Failure::LockNotAvailable && !is_wait_for_table(&error) =>
         {
-            return Ok(Worked::Refused(Refusal::PolicyChanged));
+            return Ok(Worked::Refused(match is_locked_row_of(&error, GUARDS) {
+                true => Refusal::GuardsChanged,
+                false => Refusal::PolicyChanged,
+            }));
         }
         other => match in_time(other)? {
             Ok(state) => state,
@@ -182,6 +187,7 @@ pub fn question<'a>(
         table_id: drop.table_id,
         head: drop.outset.head,
         hold_ms: millis(limits.max_hold),
+        for_drop: true,
         ..Question::NOTHING
     };
     match authority {

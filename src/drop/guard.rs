@@ -17,6 +17,8 @@ pub struct PolicyGuard {
     pub revision: i64,
     /// The property's text, which must still be the same.
     pub property_text: Option<String>,
+    /// The catalog's guard revision by which it was planned.
+    pub guard_revision: Option<i64>,
 }
 
 impl PolicyGuard {
@@ -26,6 +28,7 @@ impl PolicyGuard {
             source: policy.source,
             revision: policy.revision,
             property_text: policy.property_text.clone(),
+            guard_revision: policy.guards.revision,
         }
     }
 
@@ -53,6 +56,8 @@ pub struct OperatorGuard<'a> {
     pub max_files: i64,
     /// The receipt of the request, where it has a key.
     pub receipt: Option<NewReceipt<'a>>,
+    /// The catalog's guard revision by which it was planned; `None` for a dry run, which commits nothing.
+    pub guard_revision: Option<i64>,
 }
 
 /// The authority under which a drop is made: a policy's, in a pass, or an operator's, in an explicit drop or
@@ -61,6 +66,7 @@ pub struct OperatorGuard<'a> {
 /// | | pass | explicit drop | truncate |
 /// |---|---|---|---|
 /// | before any other guard | nothing | the key's receipt | the key's receipt, if it has a key |
+/// | pauses and holds | a paused table is left out, a held tuple stays | refused whole | refused whole |
 /// | guard of its own | the policy, whose rows stay locked | UUID, `read_snapshot` | as an explicit drop |
 /// | a row that somebody has locked | its tuple is left out, the others are dropped | refuses all | refuses all |
 /// | files that came after planning | those that the late rule allows; none in a piece | all | all |
@@ -105,6 +111,8 @@ pub enum Refusal {
     NotParquet,
     /// The policy was changed, paused or unset since planning, or is being written right now.
     PolicyChanged,
+    /// A pause or a hold of the catalog was added or taken away since planning, or is at this moment.
+    GuardsChanged,
     /// The request's `read_snapshot` is above the head.
     AheadOfHead { head: i64 },
     /// The request's `read_snapshot` is below the floor.
@@ -150,11 +158,25 @@ impl Authority<'_> {
         if !state.is_parquet {
             return Some(Refusal::NotParquet);
         }
+        if self.is_guarded_otherwise(state) {
+            return Some(Refusal::GuardsChanged);
+        }
         match self {
             Self::Policy(guard) => {
                 guard.is_some_and(|guard| !guard.holds(state)).then_some(Refusal::PolicyChanged)
             }
             Self::Operator(guard) => changed_since(guard.read_snapshot?, state),
+        }
+    }
+
+    /// Whether the catalog's guard revision is not the planned one. A catalog without one proves nothing.
+    fn is_guarded_otherwise(&self, state: &UnderLock) -> bool {
+        match self {
+            Self::Policy(None) => false,
+            Self::Policy(Some(guard)) => {
+                guard.guard_revision.is_none() || guard.guard_revision != state.guard_revision
+            }
+            Self::Operator(guard) => guard.guard_revision != state.guard_revision,
         }
     }
 
@@ -207,6 +229,7 @@ mod tests {
             property: property.map(|text| Value::String(text.to_owned())),
             stored_revision: stored,
             property_revision: mirror,
+            guard_revision: Some(3),
             is_restored: false,
             ddl_since: false,
             files_since: None,
@@ -219,6 +242,7 @@ mod tests {
             source,
             revision: 5,
             property_text: text.map(str::to_owned),
+            guard_revision: Some(3),
         };
         let (stored, property) = (guard(Source::Stored, None), guard(Source::Property, Some("a")));
         for (now, stored_holds, property_holds) in [
@@ -235,6 +259,43 @@ mod tests {
                 (stored.holds(&now), property.holds(&now)),
                 (stored_holds, property_holds),
                 "{now:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_guard_revision_must_be_the_planned_one() {
+        let policy = |guard_revision| PolicyGuard {
+            source: Source::Stored,
+            revision: 5,
+            property_text: None,
+            guard_revision,
+        };
+        let operator = |guard_revision| OperatorGuard {
+            expected_table_uuid: None,
+            read_snapshot: None,
+            max_files: 1,
+            receipt: None,
+            guard_revision,
+        };
+        for (planned, under_lock_now, of_policy, of_operator) in [
+            (Some(3), Some(3), false, false),
+            (Some(3), Some(4), true, true),
+            (Some(3), None, true, true),
+            (None, Some(3), true, true),
+            // A dry run reads none.
+            (None, None, true, false),
+        ] {
+            let state =
+                UnderLock { guard_revision: under_lock_now, ..under_lock(Some(5), None, None) };
+            let is_otherwise = |authority: Authority<'_>| authority.is_guarded_otherwise(&state);
+            assert_eq!(
+                (
+                    is_otherwise(Authority::Policy(Some(&policy(planned)))),
+                    is_otherwise(Authority::Operator(&operator(planned)))
+                ),
+                (of_policy, of_operator),
+                "{planned:?} {under_lock_now:?}"
             );
         }
     }

@@ -1,6 +1,7 @@
 //! Runs an explicit drop: it turns a request into a drop in an operator's name, and the result into an answer
 //! in the contract's words.
 
+mod heed;
 mod refusals;
 
 use std::borrow::Cow;
@@ -10,9 +11,10 @@ use uuid::Uuid;
 
 use super::problem::Problem;
 use super::{Bounds, internal};
-use crate::catalog::commit_guards::{Question, look};
+use crate::catalog::commit_guards::{GUARDS, Question, look};
 use crate::catalog::commit_tail::prepare_write;
 use crate::catalog::drop_write::DropWrite;
+use crate::catalog::errors::is_locked_row_of;
 use crate::catalog::finder::tuples::{Search, count_files, visit};
 use crate::catalog::live_file::Counts;
 use crate::catalog::receipts::{self, NewReceipt, ReceiptRow};
@@ -25,6 +27,11 @@ use crate::drop::commit::{Done, Tried, commit_once, question};
 use crate::drop::guard::{Authority, OperatorGuard, Refusal};
 use crate::drop::hold::Times;
 use crate::drop::plan::complete;
+use crate::guards::Guards;
+use crate::rules::expiry::SpecBook;
+
+/// A drop is planned so often in all where pauses or holds change meanwhile.
+const PLANS: usize = 2;
 
 /// Which files are dropped.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +41,8 @@ pub enum Selection<'a> {
         tuples: &'a [TupleOfSpec],
         /// For each the position of the value by which its files are found.
         lookup_keys: &'a [usize],
+        /// Every spec that the table ever had.
+        book: &'a SpecBook,
     },
     /// All of the table.
     WholeTable,
@@ -100,6 +109,8 @@ impl<'a> Execution<'a> {
             tuples: self.selection.tuples(),
             ..Question::NOTHING
         };
+        let guards = Guards::read(session, self.identity).await.map_err(internal)?;
+        self.heed(&guards)?;
         let state = look(session, &about).await.map_err(internal)?;
         if let Some(refusal) = self.authority().refuses(self.identity, state.as_ref()) {
             return Err(self.refused(refusal));
@@ -122,14 +133,42 @@ impl<'a> Execution<'a> {
                 "idempotency_key was used by a commit of the server: make a fresh one".to_owned(),
             ));
         }
+        for _ in 0..PLANS {
+            if let Some(ended) = self.attempt(session).await? {
+                return Ok(ended);
+            }
+        }
+        Err(Problem::GuardsChanged)
+    }
+
+    /// Plans and commits; `None` where a pause or a hold changed in between.
+    async fn attempt(&self, session: &mut Session) -> Result<Option<Ended>, Problem> {
+        // Before anything else is read: what changes after this is seen under the lock by its revision.
+        let guards = Guards::for_drop(session, self.identity).await.map_err(internal)?;
+        if let Err(problem) = self.heed(&guards) {
+            // Another request with the key may have been carried out before the pause or the hold.
+            return match self.find_receipt(session).await? {
+                Some(receipt) => Ok(Some(Ended::Earlier(receipt))),
+                None => Err(problem),
+            };
+        }
+        let guard_revision = Some(guards.revision.ok_or(Problem::Internal)?);
+        let guard = OperatorGuard { guard_revision, ..self.guard };
+        let authority = Authority::Operator(&guard);
         let drop = self.plan(session).await?;
         // What cannot be is refused before any writer has to wait for us; and what is asked under
         // the lock has been parsed by then, so that it takes no round trips of its own.
         let limits = &self.bounds.limits;
-        let question = question(&drop, &self.authority(), limits);
-        let state = look(session, &question).await.map_err(internal)?;
-        match self.authority().refuses(self.identity, state.as_ref()) {
-            Some(Refusal::HasReceipt) => return Ok(Ended::Earlier(self.receipt(session).await?)),
+        let question = question(&drop, &authority, limits);
+        let state = match look(session, &question).await {
+            Err(error) if is_locked_row_of(&error, GUARDS) => return Ok(None),
+            other => other.map_err(internal)?,
+        };
+        match authority.refuses(self.identity, state.as_ref()) {
+            Some(Refusal::HasReceipt) => {
+                return Ok(Some(Ended::Earlier(self.receipt(session).await?)));
+            }
+            Some(Refusal::GuardsChanged) => return Ok(None),
             Some(refusal) => return Err(self.refused(refusal)),
             None => {}
         }
@@ -138,25 +177,25 @@ impl<'a> Execution<'a> {
             receipts::prepare_write(session).await.map_err(internal)?;
         }
         let mut times = Times::default();
-        let authority = self.authority();
         let tried =
             commit_once(session, self.identity, drop, authority, limits, false, &mut times).await;
         let done = match tried.map_err(|error| self.failed(error))? {
             Tried::Done(done) => done,
             Tried::Refused(Refusal::HasReceipt) => {
-                return Ok(Ended::Earlier(self.receipt(session).await?));
+                return Ok(Some(Ended::Earlier(self.receipt(session).await?)));
             }
+            Tried::Refused(Refusal::GuardsChanged) => return Ok(None),
             Tried::Refused(refusal) => return Err(self.refused(refusal)),
         };
         let Done { written, head, schema_version, .. } = done;
         self.log_drop(written.as_ref(), head, &times);
-        match self.key() {
-            Some(_) => Ok(Ended::Receipt(self.receipt(session).await?)),
-            None => Ok(Ended::NoReceipt {
+        Ok(Some(match self.key() {
+            Some(_) => Ended::Receipt(self.receipt(session).await?),
+            None => Ended::NoReceipt {
                 snapshot_id: written.map_or(head, |written| written.snapshot_id),
                 schema_version,
-            }),
-        }
+            },
+        }))
     }
 
     /// Finds the files without any lock. Too many of them are counted and refused here, before any
@@ -176,7 +215,7 @@ impl<'a> Execution<'a> {
             message: self.message,
             ..DropWrite::of_nothing((catalog_id, table_id, table_uuid), outset)
         };
-        let Selection::Tuples { tuples, lookup_keys } = self.selection else {
+        let Selection::Tuples { tuples, lookup_keys, .. } = self.selection else {
             self.check_size(count_live(session, catalog_id, table_id).await.map_err(internal)?)?;
             return Ok(drop);
         };
@@ -207,7 +246,7 @@ impl<'a> Execution<'a> {
     }
 
     async fn count(&self, session: &mut Session) -> Result<Vec<(TupleOfSpec, Counts)>, Problem> {
-        let Selection::Tuples { tuples, lookup_keys } = self.selection else {
+        let Selection::Tuples { tuples, lookup_keys, .. } = self.selection else {
             return Ok(Vec::new());
         };
         let TableIdentity { catalog_id, table_id, .. } = *self.identity;
@@ -222,10 +261,11 @@ impl<'a> Execution<'a> {
     }
 
     async fn receipt(&self, session: &mut Session) -> Result<ReceiptRow, Problem> {
-        let key = self.key().ok_or(Problem::Internal)?;
-        receipts::find(session, self.identity.catalog_id, key)
-            .await
-            .map_err(internal)?
-            .ok_or(Problem::Internal)
+        self.find_receipt(session).await?.ok_or(Problem::Internal)
+    }
+
+    async fn find_receipt(&self, session: &mut Session) -> Result<Option<ReceiptRow>, Problem> {
+        let Some(key) = self.key() else { return Ok(None) };
+        receipts::find(session, self.identity.catalog_id, key).await.map_err(internal)
     }
 }

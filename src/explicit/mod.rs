@@ -3,11 +3,12 @@
 //!
 //! [`call`] says what can be asked and what is answered, [`problem`] what can be wrong,
 //! [`validate`] what a list of tuples must be and [`fingerprint`] what makes two requests the same
-//! (both pure), `execute` does it.
+//! (both pure), `execute` does it. [`holds`] makes a hold of a request, and lists them.
 
 pub mod call;
 mod execute;
 pub mod fingerprint;
+pub mod holds;
 pub mod problem;
 pub mod validate;
 
@@ -105,7 +106,7 @@ pub async fn drop_partitions(
     let fingerprint = fingerprint::of_drop(table, body, default_spec_id);
     let execution = Execution {
         identity: &identity,
-        selection: Selection::Tuples { tuples: &tuples, lookup_keys: &lookup_keys },
+        selection: Selection::Tuples { tuples: &tuples, lookup_keys: &lookup_keys, book: &book },
         guard: OperatorGuard {
             expected_table_uuid: body.expected_table_uuid,
             read_snapshot: body.read_snapshot,
@@ -116,6 +117,7 @@ pub async fn drop_partitions(
                 default_spec_id,
                 request: Some(&requested),
             }),
+            guard_revision: None,
         },
         fence: body.fence,
         author,
@@ -185,6 +187,7 @@ pub async fn truncate(
                 default_spec_id: None,
                 request: None,
             }),
+            guard_revision: None,
         },
         fence: true,
         author,

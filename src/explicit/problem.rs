@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::installation::Unfit;
+use crate::rules::hold::HeldPartition;
 
 /// Why a request was not carried out. Nothing was written, but for [`Problem::Unavailable`] and
 /// [`Problem::OutcomeUnknown`].
@@ -49,6 +50,39 @@ pub enum Problem {
     /// 409 `property_takes_over`: an unset that would put the table's property in force.
     #[error("{0}")]
     PropertyTakesOver(String),
+    /// 409 `paused`: a pause covers the table.
+    #[error("{0}; nothing was dropped")]
+    Paused(String),
+    /// 409 `partition_held`: holds keep some of the named partitions.
+    #[error(
+        "{} of the {asked} named partitions are held, and nothing was dropped: {words}",
+        .held.len() + .more
+    )]
+    PartitionHeld {
+        /// How many partitions were named.
+        asked: usize,
+        /// The first of those that are held.
+        held: Vec<HeldPartition>,
+        /// How many more are.
+        more: usize,
+        /// Which holds keep them.
+        words: String,
+    },
+    /// 409 `partition_held`: holds keep some of the table, or all of it, and a truncate would end all.
+    #[error("partitions of the table are held, and nothing was dropped: {words}")]
+    TableHeld {
+        /// The first of the partitions that the holds list.
+        held: Vec<HeldPartition>,
+        /// How many more they list.
+        more: usize,
+        /// Which holds there are.
+        words: String,
+    },
+    /// 409 `guards_changed`: a pause or a hold of the catalog changed while the drop was planned, twice.
+    #[error(
+        "pauses or holds of the catalog changed while the drop was planned, twice; nothing was dropped, try again"
+    )]
+    GuardsChanged,
     /// 410 `expired`: `read_snapshot` or a window below the floor.
     #[error("{0}")]
     Expired(String),
@@ -110,7 +144,11 @@ impl Problem {
             | Self::TableDropped { .. }
             | Self::ReconciliationRequired(_)
             | Self::PassRunning
-            | Self::PropertyTakesOver(_) => 409,
+            | Self::PropertyTakesOver(_)
+            | Self::Paused(_)
+            | Self::PartitionHeld { .. }
+            | Self::TableHeld { .. }
+            | Self::GuardsChanged => 409,
             Self::Expired(_) => 410,
             Self::Validation(_) => 422,
             Self::CommitQueueTimeout { .. }
@@ -133,6 +171,9 @@ impl Problem {
             Self::ReconciliationRequired(_) => "reconciliation_required",
             Self::PassRunning => "pass_running",
             Self::PropertyTakesOver(_) => "property_takes_over",
+            Self::Paused(_) => "paused",
+            Self::PartitionHeld { .. } | Self::TableHeld { .. } => "partition_held",
+            Self::GuardsChanged => "guards_changed",
             Self::Expired(_) => "expired",
             Self::Validation(_) => "validation",
             Self::CommitQueueTimeout { .. } => "commit_queue_timeout",
@@ -153,6 +194,10 @@ impl Problem {
                 body["tables"] = serde_json::json!([table]);
                 body["read_snapshot"] = (*read_snapshot).into();
                 body["retry"] = "re-prepare".into();
+            }
+            Self::PartitionHeld { held, more, .. } | Self::TableHeld { held, more, .. } => {
+                body["partitions"] = serde_json::json!(held);
+                body["more"] = (*more).into();
             }
             _ => {}
         }

@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 use super::failure::{Failure, of_panic};
 use super::observe::observe;
 use super::state::State;
-use super::{changes, drops, drops_trace, maintenance, policies, probes, verify};
+use super::{changes, drops, drops_trace, holds, maintenance, pauses, policies, probes, verify};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 
@@ -50,6 +50,13 @@ fn api() -> OpenApiRouter<Arc<State>> {
         .routes(routes!(changes::get_changes))
         .routes(routes!(policies::get_policy, policies::put_policy, policies::delete_policy))
         .routes(routes!(policies::get_plan))
+        .routes(routes!(pauses::get_pauses))
+        .routes(routes!(pauses::pause_all, pauses::resume_all))
+        .routes(routes!(pauses::pause_catalog, pauses::resume_catalog))
+        .routes(routes!(pauses::pause_table, pauses::resume_table))
+        .routes(routes!(holds::get_holds))
+        .routes(routes!(holds::get_table_holds, holds::add_hold))
+        .routes(routes!(holds::release_hold))
         .routes(routes!(drops_trace::get_drops))
         .routes(routes!(maintenance::start_pass))
         .routes(routes!(maintenance::get_pass))

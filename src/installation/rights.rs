@@ -256,6 +256,9 @@ const LIST: &[Listed] = &[
         &[],
         &[
             ours("policy"),
+            ours("guard_state"),
+            ours("pause"),
+            ours("hold"),
             ours("calendar"),
             ours("table_state"),
             ours("waiting"),

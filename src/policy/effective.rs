@@ -6,6 +6,7 @@ use crate::catalog::session::Session;
 use crate::catalog::specs::{live_columns, table_shape};
 use crate::catalog::tables::{LiveTable, TableIdentity};
 use crate::events;
+use crate::guards::Guards;
 use crate::policy::store::{self, PolicyRow, PolicyRows};
 use crate::policy::{Policy, Source, property};
 
@@ -13,21 +14,28 @@ use crate::policy::{Policy, Source, property};
 /// nobody did.
 pub type Effective = Result<Option<Policy>, String>;
 
-/// Finds the policy in force without writing anything. A property that no pass has mirrored yet
-/// is read as a first pass would read it.
+/// Finds the policy in force, under what guards its table, without writing anything. A property that no pass has
+/// mirrored yet is read as a first pass would read it.
 pub async fn look(
     connection: &mut Session,
     table: &LiveTable,
     min_keep: Duration,
 ) -> sqlx::Result<Effective> {
+    // Before the rest: what changes after this is seen under the commit lock by its revision.
+    let guards = Guards::read(connection, &table.identity).await?;
     let rows = store::rows(connection, &table.identity).await?;
-    if let Some(row) = &rows.stored {
-        return stored(connection, table, row, min_keep).await;
-    }
-    Ok(from_property(connection, table, &rows, min_keep).await?.transpose())
+    let policy = match &rows.stored {
+        Some(row) => stored(connection, table, row, min_keep).await?,
+        None => from_property(connection, table, &rows, min_keep).await?.transpose(),
+    };
+    Ok(guarded(policy, guards))
 }
 
-/// Finds the policy in force and brings the mirror of the table's property up to date, whether
+fn guarded(policy: Effective, guards: Guards) -> Effective {
+    policy.map(|policy| policy.map(|policy| policy.under(guards)))
+}
+
+/// Finds the policy in force, for a drop, and brings the mirror of the table's property up to date, whether
 /// or not a stored policy wins over it: written where it says something new, noted as refused
 /// where it is not followed, removed where the property is gone.
 pub async fn look_and_mirror(
@@ -35,12 +43,14 @@ pub async fn look_and_mirror(
     table: &LiveTable,
     min_keep: Duration,
 ) -> sqlx::Result<Effective> {
+    let guards = Guards::for_drop(connection, &table.identity).await?;
     let rows = store::rows(connection, &table.identity).await?;
     let mirrored = mirror(connection, table, &rows, min_keep).await?;
-    match &rows.stored {
-        Some(row) => stored(connection, table, row, min_keep).await,
-        None => Ok(mirrored.transpose()),
-    }
+    let policy = match &rows.stored {
+        Some(row) => stored(connection, table, row, min_keep).await?,
+        None => mirrored.transpose(),
+    };
+    Ok(guarded(policy, guards))
 }
 
 /// Brings the mirror of the table's property up to date where it is not, as [`look_and_mirror`] does, and

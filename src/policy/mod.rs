@@ -21,6 +21,7 @@ use std::str::FromStr;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
+use crate::guards::Guards;
 use crate::rules::keep::Keep;
 use present::PolicyField;
 
@@ -68,6 +69,17 @@ pub struct Policy {
     pub revision: i64,
     /// The text of the property that it was read from.
     pub property_text: Option<String>,
+    /// What guards its table; nothing where the policy was read by itself.
+    pub guards: Guards,
+}
+
+impl Policy {
+    /// The policy as it is in force under these guards: a pause takes the place of its mode.
+    #[must_use]
+    pub fn under(self, guards: Guards) -> Self {
+        let mode = if guards.pause.is_some() { Mode::Paused } else { self.mode };
+        Policy { mode, guards, ..self }
+    }
 }
 
 /// A mode is a text. Serde's own way would take `{"enforce": null}` in the place of one.

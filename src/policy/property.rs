@@ -14,6 +14,7 @@ use super::present::PolicyField;
 use super::store::PolicyRow;
 use super::{Mode, Policy, Source};
 use crate::catalog::specs::TableShape;
+use crate::guards::Guards;
 use crate::rules::keep::Keep;
 use crate::rules::object::Object;
 
@@ -97,6 +98,7 @@ pub fn read(
         fence: parsed.fence,
         revision: unchanged.map_or(0, |row| row.revision),
         property_text: Some(text.clone()),
+        guards: Guards::default(),
     })
 }
 

@@ -12,6 +12,7 @@ use crate::catalog::session::Session;
 use crate::catalog::specs::{copy_specs, table_shape};
 use crate::catalog::tables::{TableIdentity, find_table};
 use crate::events;
+use crate::guards::Guards;
 use crate::rules::keep::Keep;
 
 /// A policy as somebody asks for it.
@@ -100,6 +101,7 @@ pub async fn set_policy(
             fence: wanted.fence.unwrap_or(before.is_some_and(|before| before.fence)),
             revision: 0,
             property_text: None,
+            guards: Guards::default(),
         })
     });
     let (rows, policy) = put.await?.map_err(anyhow::Error::msg)?;

@@ -15,6 +15,7 @@ use super::{Policy, Source};
 use crate::catalog::session::Session;
 use crate::catalog::specs::TableShape;
 use crate::catalog::tables::TableIdentity;
+use crate::guards::Guards;
 use crate::rules::keep::Keep;
 
 /// A row of `tailrace.policy`.
@@ -63,6 +64,7 @@ impl PolicyRow {
             fence: self.fence,
             revision: self.revision,
             property_text: self.property_text.clone(),
+            guards: Guards::default(),
         })
     }
 }

@@ -92,6 +92,8 @@ pub enum KeptReason {
     AmbiguousSpec,
     /// Its value says expired, the statistics of one of the partition's files say not yet.
     NewerRowsThanPartition,
+    /// Its value says expired, and a hold keeps it.
+    Held,
     /// The null partition.
     Null,
     /// No canonical text of its transform.
@@ -111,7 +113,11 @@ impl KeptReason {
     pub fn is_datable(self) -> bool {
         matches!(
             self,
-            Self::NotExpired | Self::Future | Self::AmbiguousSpec | Self::NewerRowsThanPartition
+            Self::NotExpired
+                | Self::Future
+                | Self::AmbiguousSpec
+                | Self::NewerRowsThanPartition
+                | Self::Held
         )
     }
 
@@ -122,6 +128,7 @@ impl KeptReason {
             Self::Future => "future",
             Self::AmbiguousSpec => "ambiguous_spec",
             Self::NewerRowsThanPartition => "newer_rows_than_partition",
+            Self::Held => "held",
             Self::Null => "null",
             Self::Malformed => "malformed",
             Self::OutOfRange => "out_of_range",

@@ -94,6 +94,7 @@ pub fn is_undatable(reason: KeptReason) -> bool {
         KeptReason::NotExpired
             | KeptReason::Future
             | KeptReason::NewerRowsThanPartition
+            | KeptReason::Held
             | KeptReason::Uncovered
     )
 }

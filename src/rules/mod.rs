@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`expiry`] | whether a file has expired, what proves it, and when it will |
 //! | [`kept`] | what stays, counted by its reason |
+//! | [`hold`] | which tuples a hold keeps |
 //! | [`keep`] | how long a partition stays, as a policy says it |
 //! | [`transform`] | which range of time a stored partition value covers |
 //! | [`clock_guard`] | whether passes may act by the database's clock |
@@ -21,6 +22,7 @@ pub mod clock_guard;
 pub mod duty_cycle;
 pub mod expiry;
 pub mod fair_queue;
+pub mod hold;
 pub mod instant;
 pub mod keep;
 pub mod kept;

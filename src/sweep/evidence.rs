@@ -1,4 +1,4 @@
-//! Separates expired tuples: those that may be dropped, and those that are kept for their evidence.
+//! Separates expired tuples: those that may be dropped, and those that are kept for their evidence or by a hold.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -14,6 +14,7 @@ use crate::config::CrossCheck;
 use crate::drop::LateRule;
 use crate::rules::expiry::evidence::{BoundUnits, EvidenceRule, EvidenceVerdict, FileEvidence};
 use crate::rules::expiry::{Judge, KeptReason, SpecBook};
+use crate::rules::hold::Held;
 use crate::rules::instant::UtcInstant;
 use crate::rules::kept::{KeptCounts, KeptSample};
 
@@ -25,6 +26,8 @@ const FILES_AT_HAND: usize = 50_000;
 pub struct Evidence<'a> {
     table: &'a TableIdentity,
     judge: &'a Judge,
+    book: &'a SpecBook,
+    held: Held,
     rule: EvidenceRule,
     cross_check: CrossCheck,
     /// Read when it is first needed.
@@ -33,7 +36,7 @@ pub struct Evidence<'a> {
     disproved: BTreeSet<i64>,
 }
 
-/// A tuple that the evidence keeps.
+/// A tuple that the evidence, or a hold, keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Withheld {
     pub tuple: ExpiredTuple,
@@ -54,12 +57,13 @@ pub struct Examined {
 }
 
 impl<'a> Evidence<'a> {
-    /// By the rules of a judge.
+    /// By the rules of a judge; `held` are the table's holds.
     pub fn new(
         table: &'a TableIdentity,
         judge: &'a Judge,
-        book: &SpecBook,
+        book: &'a SpecBook,
         cross_check: CrossCheck,
+        held: Held,
     ) -> Self {
         let retention = judge.retention();
         let types = book.column_types.get(&retention.source_field_id);
@@ -70,7 +74,7 @@ impl<'a> Evidence<'a> {
             blocks_newer: cross_check == CrossCheck::Block,
         };
         let disproved = BTreeSet::new();
-        Evidence { table, judge, rule, cross_check, readable: None, disproved }
+        Evidence { table, judge, book, held, rule, cross_check, readable: None, disproved }
     }
 
     /// The specs whose marks were disproved so far.
@@ -103,6 +107,7 @@ impl<'a> Evidence<'a> {
             None => *self.readable.insert(may_read(connection).await?),
         };
         let mut examined = Examined::default();
+        let tuples = self.not_held(tuples, &mut examined);
         let mut rest = tuples.into_iter().peekable();
         while rest.peek().is_some() {
             let (mut some, mut files) = (Vec::new(), 0);
@@ -118,6 +123,22 @@ impl<'a> Evidence<'a> {
             self.examine_some(connection, some, readable, &mut examined).await?;
         }
         Ok(examined)
+    }
+
+    /// Those of the tuples that no hold keeps.
+    fn not_held(&self, tuples: Vec<ExpiredTuple>, examined: &mut Examined) -> Vec<ExpiredTuple> {
+        if self.held.is_empty() {
+            return tuples;
+        }
+        let is_held = |tuple: &ExpiredTuple| {
+            let TupleOfSpec { spec_id, tuple } = &tuple.tuple;
+            self.held.by(self.book, Some(*spec_id), tuple).is_some()
+        };
+        let (held, others): (Vec<_>, Vec<_>) = tuples.into_iter().partition(is_held);
+        let (reason, leaves_at, newest) = (KeptReason::Held, None, None);
+        let held = held.into_iter().map(|tuple| Withheld { tuple, reason, leaves_at, newest });
+        examined.withheld.extend(held);
+        others
     }
 
     async fn examine_some(

@@ -22,6 +22,8 @@ use crate::catalog::errors::is_connection_error;
 use crate::catalog::session::Session;
 use crate::catalog::wakes::first_due;
 use crate::events;
+use crate::guards::hold::Hold;
+use crate::guards::{hold, pause};
 use crate::rules::fair_queue::{FairQueue, Step, TimeSlice};
 use crate::rules::instant::UtcInstant;
 
@@ -78,13 +80,22 @@ pub async fn run_paced_pass(
     let first_looks = async {
         let clock = read_clock(&mut control, settings).await?;
         log_apart(&clock, settings.max_clock_skew);
+        let pauses = pause::all(&mut control).await?;
+        let mut holds = hold::all(&mut control).await?;
+        let is_over = |hold: &Hold| hold.until.is_some_and(|until| until <= clock.database);
+        if settings.kind == Kind::Regular && holds.iter().any(is_over) {
+            // Before it is asked who has work: what they kept is due for this pass.
+            hold::release_ended(&mut control).await?;
+        }
+        holds.retain(|hold| !is_over(hold));
         let intake = take_in(&mut control, settings, scope, &clock).await?;
-        anyhow::Ok((clock, intake))
+        anyhow::Ok((clock, intake, pauses, holds.len()))
     };
-    let (clock, intake) = first_looks.await.map_err(|error| match is_connection_error(&error) {
-        true => error.context(LostOnTheWay),
-        false => error,
-    })?;
+    let (clock, intake, pauses, holds) =
+        first_looks.await.map_err(|error| match is_connection_error(&error) {
+            true => error.context(LostOnTheWay),
+            false => error,
+        })?;
     let (now, max_skew) = (clock.database, settings.max_clock_skew);
     tracing::info!(
         event = events::PASS_STARTED,
@@ -123,6 +134,7 @@ pub async fn run_paced_pass(
         .map(|(place, it)| (it.first_step(), (place, CatalogSweep::new(it, scope))));
     let swept = side_by_side(database, sweeps.collect(), &context).await;
     let (report, unchanged) = reported(now, &intake.catalogs, swept);
+    let report = PassReport { pauses, holds, ..report };
     let took = pacing.now().saturating_duration_since(started);
     log_finished(&report, unchanged, took, stop.is_cancelled(), context.pass_is_over());
     Ok(report)
@@ -195,6 +207,8 @@ fn reported(
     let mut report = PassReport {
         as_of,
         tables: Vec::new(),
+        pauses: Vec::new(),
+        holds: 0,
         skipped_catalogs: Vec::new(),
         failed_catalogs: Vec::new(),
         gave_way: false,
@@ -252,6 +266,8 @@ fn log_finished(
         stopped,
         out_of_time,
         gave_way = report.gave_way,
+        pauses = report.pauses.len(),
+        holds = report.holds,
         duration_ms = milliseconds(took),
         "A pass finished"
     );

@@ -46,7 +46,7 @@ pub struct TablePlan {
     pub next: Option<NextExpiry>,
     /// Why some of what has expired may be missing; `None` where nothing is.
     pub behind: Option<String>,
-    /// What has expired by its values and stays for its evidence; `kept_counts` has it too.
+    /// What has expired by its values and stays for its evidence or by a hold; `kept_counts` has it too.
     pub withheld: KeptCounts,
     /// What has expired and does not go, or did not when a pass tried, as passes have noted it: poisoned
     /// tuples first, then by the ends of their ranges. Of these only busy ones are in `expired`.
@@ -107,7 +107,8 @@ pub async fn plan_by_book(
     let found = find(connection, finder, book, settings, &mut sorter).await?;
     anyhow::ensure!(sorter.is_parquet, NOT_PARQUET);
     let is_counted = found.kept_counts.is_some();
-    let mut evidence = Evidence::new(table, &judge, book, settings.cross_check);
+    let mut evidence =
+        Evidence::new(table, &judge, book, settings.cross_check, policy.guards.held());
     let examined = evidence.examine(connection, sorter.take(), sorter.is_whole).await?;
     // Where no pass ends anything, none keeps the memory up.
     let remembered = match policy.mode {

@@ -12,6 +12,8 @@ use super::planning::{ClockRefused, Plans};
 use super::report::PartitionReport;
 use super::waiting::{WaitReason, Waiting};
 use crate::catalog::tables::TableIdentity;
+use crate::guards::hold::Hold;
+use crate::guards::pause::Pause;
 use crate::policy::{Mode, Source};
 use crate::rules::expiry::KeptReason;
 use crate::rules::instant::UtcInstant;
@@ -56,6 +58,15 @@ pub struct TablePlanReport {
     pub mode: Option<Mode>,
     /// Where the policy comes from.
     pub source: Option<Source>,
+    /// The pause that covers the table; left out where there is none. Its mode is `paused` then, whatever the
+    /// policy says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub pause: Option<Pause>,
+    /// The holds of the table; left out where there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub holds: Vec<Hold>,
     /// `as_of - keep`.
     pub cutoff: Option<UtcInstant>,
     /// What would be dropped, oldest first.
@@ -75,6 +86,10 @@ pub struct TablePlanReport {
     /// Samples of partitions that have expired by their values and hold newer rows by their column
     /// statistics, up to five.
     pub newer_rows: Option<Vec<KeptReport>>,
+    /// Samples of partitions that have expired and are held, up to five; left out where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub held: Option<Vec<KeptReport>>,
     /// Samples of what no time field of the policy's column covers, up to five.
     pub uncovered: Option<Vec<KeptReport>>,
     /// Files of no spec, or of one without a time field on the policy's column.
@@ -107,7 +122,7 @@ pub struct WaitingReport {
     pub partition_values: Vec<Option<String>>,
     /// As a person reads them.
     pub display: String,
-    /// Why: `poisoned`, `oversize`, `busy`, or the reason for which its evidence keeps it.
+    /// Why: `poisoned`, `oversize`, `busy`, `held`, or the reason for which its evidence keeps it.
     #[schema(value_type = String)]
     pub reason: WaitReason,
     /// Since when for this reason: the first look that found it so.
@@ -207,6 +222,8 @@ impl TablePlanReport {
             keep: Some(plan.policy.keep.text().to_owned()),
             mode: Some(plan.policy.mode),
             source: Some(plan.policy.source),
+            pause: plan.policy.guards.pause.clone(),
+            holds: plan.policy.guards.holds.clone(),
             cutoff: Some(plan.cutoff),
             expired,
             waiting: plan.waiting.iter().map(WaitingReport::of).collect(),
@@ -218,6 +235,9 @@ impl TablePlanReport {
             newer_rows: shown.map(|kept_counts| {
                 samples(kept_counts, |reason| reason == KeptReason::NewerRowsThanPartition)
             }),
+            held: shown
+                .map(|kept_counts| samples(kept_counts, |reason| reason == KeptReason::Held))
+                .filter(|held| !held.is_empty()),
             future: kept_counts
                 .map(|kept_counts| samples(kept_counts, |reason| reason == KeptReason::Future)),
             uncovered: kept_counts
@@ -254,6 +274,8 @@ impl TablePlanReport {
             keep: None,
             mode: None,
             source: None,
+            pause: None,
+            holds: Vec::new(),
             cutoff: None,
             expired: Vec::new(),
             waiting: Vec::new(),
@@ -262,6 +284,7 @@ impl TablePlanReport {
             undatable: None,
             future: None,
             newer_rows: None,
+            held: None,
             uncovered: None,
             uncovered_files: None,
             counted_at: None,

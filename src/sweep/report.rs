@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use super::expired::ExpiredTuple;
 use crate::catalog::live_file::Counts;
 use crate::catalog::tables::TableIdentity;
+use crate::guards::pause::Pause;
 use crate::policy::Policy;
 use crate::rules::expiry::KeptReason;
 use crate::rules::instant::UtcInstant;
@@ -28,7 +29,7 @@ pub enum Outcome {
     NothingToDo,
     /// The policy only observes.
     Observed,
-    /// The policy is paused.
+    /// The policy is paused, or a pause covers the table.
     Paused,
     /// The pass was told to stop, or its time was over, before it was through; the next one goes
     /// on.
@@ -321,6 +322,13 @@ pub struct PassReport {
     pub as_of: UtcInstant,
     /// By catalog, namespace and name.
     pub tables: Vec<TableReport>,
+    /// The pauses in force: tables that one covers have the outcome `paused`. Left out where there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub pauses: Vec<Pause>,
+    /// How many holds there are.
+    #[serde(skip)]
+    pub holds: usize,
     /// Catalogs that another daemon works on.
     pub skipped_catalogs: Vec<String>,
     /// Catalogs that failed, or were not finished.

@@ -39,6 +39,8 @@ pub enum Reason {
     OtherField,
     /// The policy is another one than that of the last pass that looked at everything.
     PolicyRevision,
+    /// A pause or a hold of the catalog was added or taken away since that pass.
+    GuardRevision,
     /// Names, specs or columns may have changed.
     Shape,
     /// The calendar is of a program that dated values by other rules.
@@ -161,6 +163,7 @@ fn reasons(facts: &Facts<'_>, rules: &Rules) -> Vec<Reason> {
     };
     note(state.source_field_id != policy.source_field_id, Reason::OtherField);
     note(state.policy_revision != Some(policy.revision), Reason::PolicyRevision);
+    note(state.guard_revision != look.guard_revision, Reason::GuardRevision);
     let is_as_it_was = state.schema_version == Some(facts.schema_version)
         || facts.shape.is_some() && facts.shape == state.shape.as_deref();
     note(!is_as_it_was, Reason::Shape);

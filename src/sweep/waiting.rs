@@ -39,7 +39,7 @@ pub enum WaitReason {
     Oversize,
     /// Somebody else had locked rows of it.
     Busy,
-    /// It has expired by its values, and its evidence keeps it.
+    /// It has expired by its values, and its evidence or a hold keeps it.
     #[serde(untagged)]
     Evidence(KeptReason),
 }

@@ -2,7 +2,7 @@
 //!
 //! A file is overdue if all of this holds: its partition had expired one grace period ago and is expired now; its
 //! policy is enforced and was the same one grace period ago; the file was there one grace period ago; its evidence
-//! does not keep it; and no pass has noted lately that its partition waits, which another check reports. Passes note
+//! does not keep it, nor a hold; no pause or hold of its catalog was over within the grace; and no pass has noted lately that its partition waits, which another check reports. Passes note
 //! a limited number of waiting partitions; whether a partition beyond that number waits is unknown.
 //! A value with two interpretations expires by the later one. The judge decides that, and nothing here computes it
 //! again.
@@ -20,9 +20,11 @@ use crate::catalog::checks::{Begin, begins};
 use crate::catalog::finder::Finder;
 use crate::catalog::live_file::LiveFile;
 use crate::catalog::tuples::TupleOfSpec;
+use crate::guards::revision::loosened_since;
 use crate::policy::Policy;
 use crate::policy::governed::Governed;
 use crate::rules::expiry::{Judge, SpecBook, Verdict};
+use crate::rules::hold::Held;
 use crate::rules::instant::UtcInstant;
 use crate::sweep::evidence::Evidence;
 use crate::sweep::sorter::Sorter;
@@ -43,7 +45,9 @@ pub async fn check(
     let (mut by_retention, mut without_snapshot) = (0, 0);
     for table in scene.governed()? {
         let Some(policy) = table.enforced() else { continue };
+        let loosened = loosened_since(probe.turn().await?, &table.live.identity, then).await?;
         match table.since {
+            _ if loosened => continue,
             Some(since) if since > then => continue,
             Some(_) => {}
             None => {
@@ -117,6 +121,8 @@ struct OverdueScan<'a> {
     noted: Noted,
     /// The tuples among that which they could not end.
     waiting: HashSet<TupleOfSpec>,
+    /// The table's holds.
+    held: Held,
 }
 
 impl<'a> OverdueScan<'a> {
@@ -144,6 +150,7 @@ impl<'a> OverdueScan<'a> {
             then,
             noted,
             waiting,
+            held: policy.guards.held(),
         })
     }
 
@@ -247,7 +254,8 @@ impl<'a> OverdueScan<'a> {
                 .map(|(_, file)| file)
                 .filter(|file| tuple_of(file).is_some_and(|tuple| left.contains(&tuple)))
                 .for_each(|file| sorter.add(file.clone()));
-            let mut evidence = Evidence::new(identity, judge, book, cross_check);
+            let held = self.held.clone();
+            let mut evidence = Evidence::new(identity, judge, book, cross_check, held);
             let examined = evidence.examine(probe.turn().await?, sorter.take(), false).await?;
             left = examined.expired.into_iter().map(|expired| expired.tuple).collect();
         }

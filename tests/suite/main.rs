@@ -11,6 +11,7 @@ mod doctor;
 mod drop;
 mod explicit;
 mod feed;
+mod guards;
 mod http;
 mod installation;
 mod kit;

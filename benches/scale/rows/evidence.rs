@@ -13,6 +13,7 @@ use tailrace::catalog::tuples::TupleOfSpec;
 use tailrace::config::CrossCheck;
 use tailrace::drop::{DropOutcome, DropRequest, Late, Limits, drop_tuples};
 use tailrace::rules::expiry::{Judge, Retention, SpecBook, StoredTuple, Verdict};
+use tailrace::rules::hold::Held;
 use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::evidence::Evidence;
 use tailrace::sweep::expired::ExpiredTuple;
@@ -48,7 +49,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     let files: usize = tuples.iter().map(|tuple| tuple.ids.len()).sum();
     let mut looks = Sample::default();
     for look in 0..=bench.scale.times(LOOKS) {
-        let mut evidence = Evidence::new(&table, &judge, &book, CrossCheck::Block);
+        let mut evidence = Evidence::new(&table, &judge, &book, CrossCheck::Block, Held::default());
         let tuples = tuples.clone();
         let clock = Instant::now();
         let examined = evidence.examine(&mut session, tuples, true).await?;
@@ -68,7 +69,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
             let found_below = counter.context("the catalog is gone")?;
             let tuples = expired(&db, &table, &judge, &days).await?;
             let cross_check = if is_on { CrossCheck::Block } else { CrossCheck::Off };
-            let mut evidence = Evidence::new(&table, &judge, &book, cross_check);
+            let mut evidence = Evidence::new(&table, &judge, &book, cross_check, Held::default());
             let examined = evidence.examine(&mut session, tuples, true).await?;
             bare::checkpoint(&mut session).await?;
             let expired_batch =

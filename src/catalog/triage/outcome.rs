@@ -16,6 +16,8 @@ pub struct Through<'a> {
     pub cutoff: Option<UtcInstant>,
     /// The revision of the policy by which it went.
     pub policy_revision: i64,
+    /// The guard revision by which it went.
+    pub guard_revision: i64,
     /// The catalog's `schema_version`, read before anything else of the table was.
     pub schema_version: i64,
     /// The table's shape, read after that and before the rest.
@@ -36,7 +38,7 @@ pub async fn note_through(
 ) -> sqlx::Result<()> {
     sqlx::query!(
         r#"update tailrace.table_state
-           set outcome = $3, error = $4, looked_through = $5, policy_revision = $6, guard_revision = 0,
+           set outcome = $3, error = $4, looked_through = $5, policy_revision = $6, guard_revision = $12,
                schema_version = $7, shape = $8, property = $9,
                undatable_files = coalesce($10, undatable_files),
                uncovered_files = coalesce($11, uncovered_files),
@@ -52,7 +54,8 @@ pub async fn note_through(
         through.shape,
         through.property,
         through.counted.map(|counted| counted.0),
-        through.counted.map(|counted| counted.1)
+        through.counted.map(|counted| counted.1),
+        through.guard_revision
     )
     .execute(connection)
     .await?;

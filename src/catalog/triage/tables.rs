@@ -18,6 +18,8 @@ pub struct TableLook {
     pub has_property: bool,
     /// Its text, where it is one.
     pub property: Option<String>,
+    /// The catalog's guard revision.
+    pub guard_revision: i64,
     /// Our row of source `stored`.
     pub stored: Option<PolicyLook>,
     /// Our row of source `property`.
@@ -38,7 +40,7 @@ impl TableLook {
 pub struct PolicyLook {
     /// Never used twice.
     pub revision: i64,
-    /// `enforce`, `observe` or `paused`.
+    /// `enforce`, `observe` or `paused`; paused also where a pause covers the table.
     pub mode: String,
     /// As written.
     pub field: String,
@@ -71,6 +73,8 @@ pub struct StateLook {
     pub rules: Option<i32>,
     /// The policy's revision in the last pass that looked at everything due.
     pub policy_revision: Option<i64>,
+    /// The guard revision by which that pass went.
+    pub guard_revision: i64,
     /// What that pass met: the catalog's `schema_version`.
     pub schema_version: Option<i64>,
     /// The table's [shape](super::shapes::shapes).
@@ -101,6 +105,9 @@ pub async fn look_at_tables(connection: &mut Session) -> sqlx::Result<Vec<TableL
                   case when pg_catalog.jsonb_typeof(v.properties -> 'partition_retention'::text)
                             = 'string'::text
                     then v.properties ->> 'partition_retention'::text end as property,
+                  coalesce((select g.revision from tailrace.guard_state g
+                            where g.catalog_id = c.catalog_id), 0) as "guard_revision!",
+                  tailrace.is_paused(t.catalog_id, t.table_id, t.table_uuid) as "is_paused!",
                   p.revision as "stored_revision?", p.mode as "stored_mode?",
                   p.field as "stored_field?", p.source_field_id as "stored_source?",
                   p.keep as "stored_keep?", p.keep_seconds as "stored_seconds?",
@@ -117,6 +124,7 @@ pub async fn look_at_tables(connection: &mut Session) -> sqlx::Result<Vec<TableL
                   case when pg_catalog.octet_length(s.book) > 64
                     then pg_catalog.get_byte(s.book, 64) end as "rules?",
                   s.policy_revision as "policy_revision?",
+                  coalesce(s.guard_revision, 0) as "noted_guard_revision!",
                   s.schema_version as "schema_version?", s.shape as "shape?",
                   s.property as "noted_property?", s.outcome as "outcome?", s.error as "error?",
                   s.undatable_files as "undatable_files?", s.uncovered_files as "uncovered_files?",
@@ -154,7 +162,7 @@ pub async fn look_at_tables(connection: &mut Session) -> sqlx::Result<Vec<TableL
                and table_uuid = t.table_uuid and source = 'property' offset 0) as q on true
            left join lateral (
              select source_field_id, through_snapshot, full_pass_at, owes_full_pass, reading, book,
-                    policy_revision, schema_version, shape, property, outcome, error,
+                    policy_revision, guard_revision, schema_version, shape, property, outcome, error,
                     undatable_files, uncovered_files, census_at, unlooked, quiet_until
              from tailrace.table_state
              where catalog_id = t.catalog_id and table_uuid = t.table_uuid
@@ -180,9 +188,10 @@ pub async fn look_at_tables(connection: &mut Session) -> sqlx::Result<Vec<TableL
             is_parquet: row.is_parquet,
             has_property: row.has_property,
             property: row.property,
+            guard_revision: row.guard_revision,
             stored: row.stored_revision.map(|revision| PolicyLook {
                 revision,
-                mode: row.stored_mode.unwrap_or_default(),
+                mode: mode_under(row.is_paused, row.stored_mode),
                 field: row.stored_field.unwrap_or_default(),
                 source_field_id: row.stored_source.unwrap_or_default(),
                 keep: row.stored_keep.unwrap_or_default(),
@@ -192,7 +201,7 @@ pub async fn look_at_tables(connection: &mut Session) -> sqlx::Result<Vec<TableL
             }),
             mirror: row.mirror_revision.map(|revision| PolicyLook {
                 revision,
-                mode: row.mirror_mode.unwrap_or_default(),
+                mode: mode_under(row.is_paused, row.mirror_mode),
                 field: row.mirror_field.unwrap_or_default(),
                 source_field_id: row.mirror_source.unwrap_or_default(),
                 keep: row.mirror_keep.unwrap_or_default(),
@@ -209,6 +218,7 @@ pub async fn look_at_tables(connection: &mut Session) -> sqlx::Result<Vec<TableL
                     is_reading: row.is_reading,
                     rules: row.rules,
                     policy_revision: row.policy_revision,
+                    guard_revision: row.noted_guard_revision,
                     schema_version: row.schema_version,
                     shape: row.shape,
                     property: row.noted_property,
@@ -229,6 +239,10 @@ pub async fn look_at_tables(connection: &mut Session) -> sqlx::Result<Vec<TableL
             ),
         })
         .collect())
+}
+
+fn mode_under(is_paused: bool, mode: Option<String>) -> String {
+    if is_paused { "paused".to_owned() } else { mode.unwrap_or_default() }
 }
 
 /// The dotted paths of the live columns that policies mean, by catalog, table and field.

@@ -13,6 +13,7 @@ use crate::claims::{self, policy_changed};
 use crate::cli::arguments::author;
 use crate::cli::text::counted;
 use crate::cli::{DONE, Output, out};
+use crate::guards::Guards;
 use crate::policy::command::shell_word;
 use crate::policy::listing::{PoliciesAnswer, listed};
 use crate::policy::set::{Set, Wanted, set_policy};
@@ -94,10 +95,11 @@ pub async fn set(
     };
     let Set { table, before, policy } = set_policy(connection, wanted, settings.min_keep).await?;
     policy_changed(connection, &table, claims).await;
+    let in_force = policy.clone().under(Guards::read(connection, &table).await?);
     // The policy is set now, so an error after this point does not make the command fail.
     let planned = async {
         let now = clock::now(connection).await?;
-        plan_table(connection, &table, &policy, now, settings).await
+        plan_table(connection, &table, &in_force, now, settings).await
     };
     let (expired, problem) = match within(PLANNING, planned).await {
         Ok(plan) => {
@@ -121,12 +123,14 @@ pub async fn set(
         }
     };
     let answer = Answer { policies: PoliciesAnswer { policies }, before, expired, problem };
-    out::show(args.output, &answer, |answer| text(answer, &table.catalog, &name, &policy))?;
+    out::show(args.output, &answer, |answer| {
+        text(answer, &table.catalog, &name, &policy, in_force.mode)
+    })?;
     Ok(DONE)
 }
 
-/// The answer for people.
-fn text(answer: &Answer, catalog: &str, table: &str, policy: &Policy) -> String {
+/// The answer for people; a pause may have set another mode in force than the policy's.
+fn text(answer: &Answer, catalog: &str, table: &str, policy: &Policy, in_force: Mode) -> String {
     let mut lines = vec![format!(
         "{catalog} {table}: {} keep {}, {} (revision {})",
         policy.field, policy.keep, policy.mode, policy.revision
@@ -139,7 +143,7 @@ fn text(answer: &Answer, catalog: &str, table: &str, policy: &Policy) -> String 
     lines.extend(answer.problem.as_ref().map(|why| format!("Not known what has expired: {why}")));
     if let Some(Expired { partitions, files }) = answer.expired {
         let what = format!("{}, {}", counted(partitions, "partition"), counted(files, "file"));
-        lines.push(match policy.mode {
+        lines.push(match in_force {
             Mode::Enforce => format!("The next pass drops {what}; to list them:"),
             mode => format!("Expired, but not dropped in mode {mode}: {what}; to list them:"),
         });

@@ -9,6 +9,8 @@ fn report(failed: &[(&str, bool)]) -> anyhow::Result<PassReport> {
     Ok(PassReport {
         as_of: "2026-09-17T00:00:00Z".parse()?,
         tables: Vec::new(),
+        pauses: Vec::new(),
+        holds: 0,
         skipped_catalogs: Vec::new(),
         failed_catalogs: failed.collect(),
         gave_way: false,

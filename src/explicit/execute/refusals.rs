@@ -35,6 +35,7 @@ impl Execution<'_> {
                 "somebody else has locked rows of the named partitions (drop.row_lock_timeout)",
             ),
             Refusal::HasReceipt => Problem::Internal,
+            Refusal::GuardsChanged => Problem::GuardsChanged,
             Refusal::Restored => Problem::CommitConflict(
                 "the catalog was restored to an earlier time meanwhile".to_owned(),
             ),

@@ -24,7 +24,7 @@ async fn every_documented_path_is_there_with_and_without_version() {
     for (template, methods) in paths {
         for method in methods.as_object().expect("methods").keys() {
             let path = template.replace("{id}", "11111111-2222-4333-8444-555555555555");
-            let path = path.replace(['{', '}'], "");
+            let path = path.replace("{hold_id}", "7").replace(['{', '}'], "");
             for path in [path.clone(), format!("/v1{path}")] {
                 let response = ask(router(state()), &method.to_uppercase(), &path, "").await;
                 let status = response.status().as_u16();
@@ -43,6 +43,17 @@ async fn every_documented_path_is_there_with_and_without_version() {
         format!("GET {table}/partition-retention/drops"),
         format!("GET {table}/partition-retention/plan"),
         format!("PUT {table}/partition-retention"),
+        format!("GET {table}/holds"),
+        format!("POST {table}/holds"),
+        format!("PUT {table}/pause"),
+        format!("DELETE {table}/pause"),
+        "PUT /catalogs/{catalog}/pause".to_owned(),
+        "DELETE /catalogs/{catalog}/pause".to_owned(),
+        "PUT /pause".to_owned(),
+        "DELETE /pause".to_owned(),
+        "GET /pauses".to_owned(),
+        "GET /holds".to_owned(),
+        "DELETE /holds/{hold_id}".to_owned(),
         format!("POST {table}/partitions/drop"),
         format!("POST {table}/truncate"),
         format!("POST {pass}"),

@@ -108,6 +108,16 @@ impl Work<'_> {
                 );
                 (Outcome::PolicyChanged, None)
             }
+            Refusal::GuardsChanged => {
+                tracing::info!(
+                    event = events::GUARDS_CHANGED,
+                    catalog,
+                    namespace,
+                    table,
+                    "A pause or a hold changed, or is being changed, after planning; the pass plans the table anew"
+                );
+                return self.end(Ended::OutOfTime, Outcome::Partial, None);
+            }
             Refusal::Gone | Refusal::Renamed => {
                 tracing::info!(
                     event = events::TABLE_GONE,

@@ -20,6 +20,8 @@ pub struct Loaded {
     pub memory: Memory,
     /// The policy's revision when a pass last looked at everything that was due.
     pub policy_revision: Option<i64>,
+    /// The guard revision then.
+    pub guard_revision: i64,
 }
 
 /// Reads what is remembered of a table for a policy on this column; `None` where nothing is, or of another
@@ -31,7 +33,7 @@ pub async fn load(
 ) -> sqlx::Result<Option<Loaded>> {
     // Times that no pass can have written are none: an infinite one has no value here.
     let row = sqlx::query!(
-        r#"select policy_revision, through_snapshot, files_below, book, day_specs, unknown_specs, owes_full_pass,
+        r#"select policy_revision, guard_revision, through_snapshot, files_below, book, day_specs, unknown_specs, owes_full_pass,
                   case when full_pass_at between '0001-01-01'::timestamptz
                                              and '9999-12-31'::timestamptz
                     then full_pass_at end as full_pass_at,
@@ -67,7 +69,7 @@ pub async fn load(
                 .and_then(readable::<KeptCounts>)
                 .zip(row.census_at.map(UtcInstant::from)),
         };
-        Loaded { memory, policy_revision: row.policy_revision }
+        Loaded { memory, policy_revision: row.policy_revision, guard_revision: row.guard_revision }
     }))
 }
 

@@ -27,6 +27,7 @@ impl Enforcement<'_> {
         let loaded = store::load(session.connection(), table, field).await?;
         let book = BookDigest::of(self.book, field);
         let revision = loaded.as_ref().and_then(|loaded| loaded.policy_revision);
+        let guard_revision = loaded.as_ref().map_or(0, |loaded| loaded.guard_revision);
         match loaded {
             Some(loaded) => {
                 self.remembered = Some(loaded.memory.clone());
@@ -56,9 +57,10 @@ impl Enforcement<'_> {
         };
         let begins = self.context.through == Step::Rest && self.memory.begins_full_pass(due, now);
         let is_listing = self.list_from().is_some();
-        let is_another = revision.is_some_and(|revision| revision != self.policy.revision);
+        let is_another = revision.is_some_and(|revision| revision != self.policy.revision)
+            || guard_revision != self.policy.guards.revision.unwrap_or_default();
         let heeds_pauses = settings.heeds_pauses && !begins && !is_listing && !is_another;
-        // What a shorter keep, or a policy that comes to enforce, lets go is looked at at once. Where no pass has
+        // What a shorter keep, a policy that comes to enforce or a released hold lets go is looked at at once. Where no pass has
         // come through, nobody knows under which policy a row came to pause.
         self.heeds_pauses = heeds_pauses && revision.is_some();
         calendar::write::end_far_pauses(session.connection(), table, self.farthest_pause()).await?;

@@ -54,6 +54,7 @@ pub(crate) fn quiet() -> TableLook {
         is_parquet: true,
         has_property: false,
         property: None,
+        guard_revision: 3,
         stored: Some(policy("enforce")),
         mirror: None,
         state: Some(StateLook {
@@ -64,6 +65,7 @@ pub(crate) fn quiet() -> TableLook {
             is_reading: false,
             rules: Some(RULES_NUMBER.into()),
             policy_revision: Some(7),
+            guard_revision: 3,
             schema_version: Some(4),
             shape: Some("shape".to_owned()),
             property: None,
@@ -125,6 +127,7 @@ fn each_reason_is_enough() {
     assert_eq!(with_state(|state| state.source_field_id = 3), [Reason::OtherField]);
     assert_eq!(with_state(|state| state.policy_revision = Some(6)), [Reason::PolicyRevision]);
     assert_eq!(with_state(|state| state.policy_revision = None), [Reason::PolicyRevision]);
+    assert_eq!(with_state(|state| state.guard_revision = 2), [Reason::GuardRevision]);
     assert_eq!(with_state(|state| state.schema_version = None), [Reason::Shape]);
     assert_eq!(with_state(|state| state.rules = Some(2)), [Reason::Rules]);
     assert_eq!(with_state(|state| state.rules = None), [Reason::Rules]);

@@ -5,6 +5,7 @@ use sqlx::AssertSqlSafe;
 use tailrace::catalog::connect::close;
 use tailrace::catalog::specs::table_shape;
 use tailrace::catalog::tables::{LiveTable, catalogs, live_tables};
+use tailrace::guards::Guards;
 use tailrace::policy::field::FieldExpression;
 use tailrace::policy::present::PolicyField;
 use tailrace::policy::store;
@@ -90,6 +91,7 @@ impl TestDatabase {
             fence: false,
             revision: 0,
             property_text: None,
+            guards: Guards::default(),
         };
         let put = store::put(&mut session, &live.identity, "tester", |_| Ok(policy)).await?;
         close(session).await;
