@@ -99,3 +99,13 @@ pub fn author(text: &str) -> Result<String, String> {
 pub fn message(text: &str) -> Result<String, String> {
     fits(text, LONGEST_MESSAGE).map(|()| text.to_owned())
 }
+
+/// Reads COLUMN=VALUE.
+pub fn value_of(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((column, value)) if !column.trim().is_empty() => {
+            Ok((column.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("say it as COLUMN=VALUE, such as team_id=42".to_owned()),
+    }
+}

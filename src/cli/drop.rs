@@ -3,6 +3,8 @@
 mod known;
 mod nearest;
 pub mod partitions;
+mod range;
+mod range_parts;
 mod shown;
 mod stored;
 
@@ -18,7 +20,8 @@ use known::Known;
 use partitions::Written;
 use shown::Teller;
 
-use super::arguments::{TableName, author, message, table_name};
+use super::arguments::{TableName, author, message, table_name, value_of};
+use super::plan::instant;
 use super::text::spinner;
 use super::{DONE, FAILED, Output, USAGE, Usage, database, out, policy};
 use crate::catalog::connect::Access;
@@ -28,10 +31,12 @@ use crate::catalog::specs::TableShape;
 use crate::config::Config;
 use crate::explicit::call::{DropAnswer, DropBody, TableRef};
 use crate::explicit::{Bounds, drop_partitions};
-use crate::telemetry::{self, say};
+use crate::rules::expiry::within::Span;
+use crate::rules::instant::UtcInstant;
+use crate::telemetry::{self, line, say};
 
 #[derive(Debug, clap::Args)]
-#[command(group(ArgGroup::new("what").required(true).args(["partitions", "from_file"])))]
+#[command(group(ArgGroup::new("what").required(true).args(["partitions", "from_file", "from"])))]
 pub struct DropArgs {
     /// The catalog.
     #[arg(value_name = "CATALOG")]
@@ -47,6 +52,16 @@ pub struct DropArgs {
     /// A file of partitions, JSON lines or CSV with a header; `-` reads stdin.
     #[arg(long, value_name = "FILE")]
     from_file: Option<PathBuf>,
+    /// All partitions that lie whole in a range of time, from this time on: RFC 3339, or a date, which is its midnight
+    /// in UTC. The command resolves it to a list, shows the list, and drops exactly that.
+    #[arg(long, value_name = "TIME", value_parser = instant, requires = "to")]
+    from: Option<UtcInstant>,
+    /// The end of the range; a partition that begins at this time is not in it.
+    #[arg(long, value_name = "TIME", value_parser = instant, requires = "from")]
+    to: Option<UtcInstant>,
+    /// Of the range only partitions all of whose rows have this value in this column.
+    #[arg(long = "where", value_name = "COLUMN=VALUE", value_parser = value_of, requires = "from")]
+    value_of: Option<(String, String)>,
     /// Names this request, so that it can be repeated safely; a fresh one, printed first, if not given.
     #[arg(long, value_name = "UUID")]
     idempotency_key: Option<Uuid>,
@@ -106,7 +121,13 @@ async fn drop_or_ask(
         namespace: namespace.clone(),
         table: table.clone(),
     };
-    let asked = read(connection, args).await?;
+    let asked = read(connection, config, args).await?;
+    for note in &asked.notes {
+        say(&format!("tailrace: {}\n", line(note)));
+    }
+    if asked.written.is_empty() {
+        return range::nothing(connection, args, &target).await;
+    }
     let mut body = DropBody {
         partitions: asked.written.iter().map(|written| written.item.clone()).collect(),
         idempotency_key: args.idempotency_key.unwrap_or_else(Uuid::new_v4),
@@ -185,9 +206,14 @@ struct Asked {
     known: Option<Known>,
     /// Whether the request has an instant, whose stored values were looked up.
     has_instants: bool,
+    /// What of a range is left out, and why.
+    notes: Vec<String>,
 }
 
-async fn read(connection: &mut Session, args: &DropArgs) -> anyhow::Result<Asked> {
+async fn read(connection: &mut Session, config: &Config, args: &DropArgs) -> anyhow::Result<Asked> {
+    if let (Some(from), Some(to)) = (args.from, args.to) {
+        return range::read(connection, config, args, Span { from, to }).await;
+    }
     let given: Vec<String> = match &args.from_file {
         Some(path) if path.as_os_str() == "-" => {
             let mut text = String::new();
@@ -245,7 +271,7 @@ async fn read(connection: &mut Session, args: &DropArgs) -> anyhow::Result<Asked
             item.spec_id = Some(asked.spec_id);
         }
     }
-    Ok(Asked { written, known, has_instants })
+    Ok(Asked { written, known, has_instants, notes: Vec::new() })
 }
 
 /// Whether a person can be asked: stdin and stderr are terminals.

@@ -3,7 +3,7 @@
 use anyhow::{bail, ensure};
 use serde::Serialize;
 
-use super::arguments::{TableName, author, message, table_name};
+use super::arguments::{TableName, author, message, table_name, value_of};
 use super::drop::partitions::read_one;
 use super::plan::instant;
 use super::policy::session_user;
@@ -99,15 +99,6 @@ pub struct ReleaseArgs {
 #[derive(Debug, Serialize)]
 struct Released {
     released: Hold,
-}
-
-fn value_of(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((column, value)) if !column.trim().is_empty() => {
-            Ok((column.trim().to_owned(), value.trim().to_owned()))
-        }
-        _ => Err("say it as COLUMN=VALUE, such as team_id=42".to_owned()),
-    }
 }
 
 pub async fn run(config: &Config, command: &HoldCommand) -> anyhow::Result<u8> {

@@ -12,6 +12,7 @@ pub mod ends;
 pub mod evidence;
 pub mod expiring;
 mod spec_judge;
+pub mod within;
 
 use std::collections::BTreeMap;
 use std::fmt;

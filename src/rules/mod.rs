@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`expiry`] | whether a file has expired, what proves it, and when it will |
 //! | [`kept`] | what stays, counted by its reason |
+//! | [`column_value`] | what a tuple says about the values of a column in its rows |
 //! | [`hold`] | which tuples a hold keeps |
 //! | [`keep`] | how long a partition stays, as a policy says it |
 //! | [`transform`] | which range of time a stored partition value covers |
@@ -19,6 +20,7 @@
 pub mod backoff;
 pub mod batches;
 pub mod clock_guard;
+pub mod column_value;
 pub mod duty_cycle;
 pub mod expiry;
 pub mod fair_queue;

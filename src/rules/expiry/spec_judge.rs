@@ -142,7 +142,7 @@ impl SpecJudge {
     }
 
     /// What else the values of the time fields may be.
-    fn doubt(&self, values: &[Option<String>]) -> Doubt {
+    pub(super) fn doubt(&self, values: &[Option<String>]) -> Doubt {
         if self.is_trusted {
             return Doubt::default();
         }

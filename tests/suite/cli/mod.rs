@@ -9,6 +9,7 @@ mod instants;
 mod json;
 mod manual;
 mod passfile;
+mod range;
 mod spec;
 mod streams;
 mod unmatched;
