@@ -105,7 +105,7 @@ mod tests {
         text.parse().expect("an instant")
     }
 
-    /// A judge of specs of one field on column 1, or of another column where it is told.
+    /// A judge of specs of one field on column 1, or of another column where one is given.
     fn judge(specs: &[(i64, i64, &str)]) -> Judge {
         let mut book =
             SpecBook::of_definitions(specs.iter().map(|(spec_id, column, transform)| {

@@ -86,7 +86,7 @@ async fn a_partition_that_lies_partly_in_the_range_is_kept() -> Result<()> {
     Ok(())
 }
 
-/// A partition goes only if all of its rows certainly have the value.
+/// A partition is dropped only if all of its rows certainly have the value.
 #[tokio::test]
 async fn where_chooses_what_certainly_has_the_value() -> Result<()> {
     let scene = Scene::of(&[Field::identity("team_id"), Field::day("at")]).await?;
