@@ -14,6 +14,7 @@
 //! | [`health`] | the heartbeat, written and read |
 //! | [`doctor`] | findings on the server, the database, the rights and the policies; compaction debt with and without the drop window |
 //! | [`verify`] | whether the invariants of retention hold, read-only |
+//! | [`explain`] | why one partition is here, or what ended it |
 //! | [`specs`] | a table's partition specs as they are shown, and who trusted one |
 //! | [`claims`] | compaction claims on files that are about to be dropped, beside the passes |
 //! | [`sweep`] | one pass: tables with work, lease, calendar, look-ups, commits, report; and the plan |
@@ -39,6 +40,7 @@ pub mod daemon;
 pub mod doctor;
 pub mod drop;
 pub mod events;
+pub mod explain;
 pub mod explicit;
 pub mod feed;
 pub mod files;

@@ -37,6 +37,7 @@ pub mod connect;
 pub mod drop_history;
 pub mod drop_lifecycle;
 pub mod drop_write;
+pub mod endings;
 pub mod errors;
 pub mod evidence;
 pub mod finder;

@@ -28,7 +28,7 @@ pub struct KnownSpec {
 }
 
 /// Where a spec is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SpecState {
     /// New files are written under it.
@@ -48,7 +48,7 @@ pub struct NotedMark {
 }
 
 /// That somebody vouched for the values of a spec's files.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
 pub struct Trust {
     /// When, by the database's clock.
     pub at: UtcInstant,

@@ -6,6 +6,7 @@ mod config;
 mod debt;
 mod doctor;
 mod drop;
+mod explain;
 mod health;
 mod hold;
 mod init;
@@ -101,6 +102,9 @@ enum Command {
     Drop(drop::DropArgs),
     /// Show what became of the files of each drop: retained, purged, queued or gone, since when, and why not yet.
     Trace(trace::TraceArgs),
+    /// Explain one partition: why it is here, when it is dropped and what blocks that, or what ended its files. Never
+    /// writes.
+    Explain(explain::ExplainArgs),
     /// Examine the server, the database, the rights and the policies, and say what to mend. Never writes.
     Doctor(doctor::DoctorArgs),
     /// Show compaction debt by the server's sample, with and without what is about to be dropped.
@@ -187,6 +191,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Plan(args) => plan::run(&config, &args).await,
         Command::Drop(args) => drop::run(&config, &args).await,
         Command::Trace(args) => trace::run(&config, &args).await,
+        Command::Explain(args) => explain::run(&config, &args).await,
         Command::Policy(command) => policy::run(&config, &command).await,
         Command::Pause(args) => pause::pause(&config, &args).await,
         Command::Resume(args) => pause::resume(&config, &args).await,

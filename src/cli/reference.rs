@@ -28,6 +28,11 @@ const HEAD: &str = "# Commands\n\n\
     | `policy get`, `policy list` | `policies` |\n\
     | `policy set` | `policies`, `before`, `expired`, `problem` |\n\
     | `policy unset` | `catalog`, `namespace`, `table`, `unset`, `forgotten`, `takes_over` |\n\
+    | `pause`, `resume` | `pauses`; of `resume` also `still`, the pauses that still cover it |\n\
+    | `hold list` | `holds`, each with `keeps` |\n\
+    | `hold add` | the hold, `keeps`, `kept`, `dropped_before` |\n\
+    | `hold release` | `released` |\n\
+    | `explain` | the partition, `spec`, `readings`, `live`, `rule`, `outlook`, `blocked_by`, `endings`, `drops` |\n\
     | `spec list` | `catalog`, `namespace`, `table`, `table_uuid`, `specs` |\n\
     | `spec trust` | `catalog`, `namespace`, `table`, `spec_id`, `recorded`, `trusted` |\n\
     | `clock accept` | `catalog`, `accepted`, and the clocks |\n\

@@ -106,7 +106,7 @@ pub fn text(report: &TraceReport) -> String {
 
 /// The drops in columns. Lines below each drop have its partitions, its stage, and why it does not reach the
 /// next stage.
-fn drops_text(drops: &[DropTrace]) -> String {
+pub(super) fn drops_text(drops: &[DropTrace]) -> String {
     if drops.is_empty() {
         return String::new();
     }

@@ -16,6 +16,8 @@ use crate::rules::instant::UtcInstant;
 
 /// A hold, as JSON has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+// Another `Hold` is in what became of drops.
+#[schema(as = PartitionHold)]
 pub struct Hold {
     /// Its id, by which it is released.
     pub hold_id: i64,

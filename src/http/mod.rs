@@ -23,6 +23,7 @@ pub mod changes;
 pub mod connections;
 pub mod drops;
 pub mod drops_trace;
+pub mod explanations;
 pub mod extract;
 pub mod failure;
 pub mod holds;

@@ -15,7 +15,9 @@ use utoipa_axum::routes;
 use super::failure::{Failure, of_panic};
 use super::observe::observe;
 use super::state::State;
-use super::{changes, drops, drops_trace, holds, maintenance, pauses, policies, probes, verify};
+use super::{
+    changes, drops, drops_trace, explanations, holds, maintenance, pauses, policies, probes, verify,
+};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 
@@ -57,6 +59,7 @@ fn api() -> OpenApiRouter<Arc<State>> {
         .routes(routes!(holds::get_holds))
         .routes(routes!(holds::get_table_holds, holds::add_hold))
         .routes(routes!(holds::release_hold))
+        .routes(routes!(explanations::get_explanation))
         .routes(routes!(drops_trace::get_drops))
         .routes(routes!(maintenance::start_pass))
         .routes(routes!(maintenance::get_pass))

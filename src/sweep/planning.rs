@@ -53,6 +53,17 @@ async fn clock_at(
     }
 }
 
+/// Why a pass would do nothing now in the catalog of a table, because of its clock.
+pub async fn clock_refused(
+    connection: &mut Session,
+    table: &TableIdentity,
+    settings: &Settings,
+) -> sqlx::Result<Option<String>> {
+    let clock = clock_at(connection, settings, None).await?;
+    let refused = refused_in(connection, table, &clock, settings).await?;
+    Ok(refused.map(|refused| refused.reason))
+}
+
 /// Why a pass would do nothing in a catalog now.
 async fn refused_in(
     connection: &mut Session,

@@ -9,6 +9,7 @@ mod demo;
 mod docs;
 mod doctor;
 mod drop;
+mod explain;
 mod explicit;
 mod feed;
 mod guards;

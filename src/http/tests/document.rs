@@ -43,6 +43,7 @@ async fn every_documented_path_is_there_with_and_without_version() {
         format!("GET {table}/partition-retention/drops"),
         format!("GET {table}/partition-retention/plan"),
         format!("PUT {table}/partition-retention"),
+        format!("GET {table}/partitions/explain"),
         format!("GET {table}/holds"),
         format!("POST {table}/holds"),
         format!("PUT {table}/pause"),
