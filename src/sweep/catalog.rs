@@ -84,6 +84,8 @@ struct QueuedTable {
     shape: Option<String>,
     /// What came of the time slices that it had.
     so_far: Option<TableReport>,
+    /// A session was lost in one of them: what it had looked at by then is not remembered.
+    is_lost: bool,
 }
 
 impl QueuedTable {
@@ -220,13 +222,14 @@ impl<'a> CatalogSweep<'a> {
                 Some(refused) => Ok(Swept::only(refused.report(&queued.table.identity))),
                 None => sweep_one(session, &queued.table, &for_table).await,
             };
-            let Swept { report, policy, came } = match swept {
+            let Swept { report, policy, came, is_lost } = match swept {
                 Ok(swept) => swept,
                 Err(error) => {
                     begun.tables.again(step, queued);
                     return Err(error);
                 }
             };
+            queued.is_lost |= is_lost;
             let Some(report) = TableReport::in_slices(queued.so_far.take(), report) else {
                 continue;
             };
@@ -251,7 +254,9 @@ impl<'a> CatalogSweep<'a> {
             let is_done = next.is_none() || is_unfinished || is_partial;
             if begun.clock.refused.is_none() && is_done {
                 let noted = Noted { schema_version: begun.schema_version, is_unfinished };
-                record_outcome(session, noted, &queued, policy.as_ref(), &report, context).await;
+                // What was looked at and is not remembered is looked at again, by the next pass, whatever its rows say.
+                let policy = policy.as_ref().filter(|_| !queued.is_lost);
+                record_outcome(session, noted, &queued, policy, &report, context).await;
             }
             match next {
                 Some(Another::GoesOn(next)) => {
@@ -292,11 +297,12 @@ struct Swept {
     /// The policy by which it was worked on.
     policy: Option<Policy>,
     came: Came,
+    is_lost: bool,
 }
 
 impl Swept {
     fn only(report: TableReport) -> Self {
-        Swept { report: Some(report), policy: None, came: Came::default() }
+        Swept { report: Some(report), policy: None, came: Came::default(), is_lost: false }
     }
 }
 
@@ -310,6 +316,7 @@ async fn sweep_one(
     context: &Context<'_>,
 ) -> anyhow::Result<Swept> {
     session.reestablish().await?;
+    let number = session.number();
     let failed = |error: String| {
         Swept::only(TableReport::new(&table.identity, Outcome::Failed, Some(error)))
     };
@@ -317,7 +324,7 @@ async fn sweep_one(
     Ok(match effective::look_and_mirror(session.connection(), table, min_keep).await {
         Err(error) => failed(format!("its policy could not be read: {error}")),
         Ok(Err(problem)) => failed(problem),
-        Ok(Ok(None)) => Swept { report: None, policy: None, came: Came::default() },
+        Ok(Ok(None)) => Swept { report: None, policy: None, came: Came::default(), is_lost: false },
         Ok(Ok(Some(_))) if !table.is_parquet => failed(NOT_PARQUET.to_owned()),
         Ok(Ok(Some(policy))) => {
             let (swept, came) = match context.pass_is_over() {
@@ -328,7 +335,8 @@ async fn sweep_one(
                 false => sweep_table(session, &table.identity, &policy, context).await,
             };
             let report = Some(swept.by(&policy, context.now));
-            Swept { report, policy: Some(policy), came }
+            let is_lost = session.number() != number;
+            Swept { report, policy: Some(policy), came, is_lost }
         }
     })
 }

@@ -101,6 +101,7 @@ pub(super) async fn begin(
         steps: Steps::REST,
         done: None,
         so_far: None,
+        is_lost: false,
     };
     let mut tables: Vec<QueuedTable> = live.into_iter().enumerate().map(queued).collect();
     (context.progress)(Progress::Tables(tables.len()));
