@@ -8,7 +8,7 @@ use crate::catalog::tuples::TupleOfSpec;
 use crate::rules::instant::UtcInstant;
 use crate::trace::{Asked, DropTrace, TracedPartition, trace};
 
-/// So many snapshots are told.
+/// So many snapshots are listed.
 const ENDINGS: i64 = 10;
 
 /// So many drops.

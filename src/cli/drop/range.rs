@@ -127,12 +127,10 @@ async fn find(
     let judge = Judge::new(&known.book, retention);
     let finder =
         Finder { table: &known.identity, judge: &judge, scan_limits: &settings.scan_limits };
-    let mut tuples: BTreeMap<(Option<i64>, Vec<i32>, Vec<Option<String>>), Counts> =
-        BTreeMap::new();
+    let mut tuples: BTreeMap<(Option<i64>, StoredTuple), Counts> = BTreeMap::new();
     let mut add = |file: LiveFile| {
         let counts = file.counts();
-        let StoredTuple { keys, values } = file.tuple;
-        *tuples.entry((file.spec_id, keys, values)).or_default() += counts;
+        *tuples.entry((file.spec_id, file.tuple)).or_default() += counts;
     };
     if let Some(files) = finder.small_table(connection).await? {
         files.into_iter().for_each(&mut add);
@@ -143,8 +141,7 @@ async fn find(
         }
     }
     let mut found = Found::default();
-    for ((spec_id, keys, values), counts) in tuples {
-        let tuple = StoredTuple { keys, values };
+    for ((spec_id, tuple), counts) in tuples {
         let surely = |(column, value)| has_surely(&known.book, spec_id, &tuple, column, value);
         let why = match judge.place(spec_id, &tuple, span, now) {
             Place::Outside => continue,

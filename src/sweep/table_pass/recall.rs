@@ -63,7 +63,10 @@ impl Enforcement<'_> {
         // What a shorter keep, a policy that comes to enforce or a released hold lets go is looked at at once. Where no pass has
         // come through, nobody knows under which policy a row came to pause.
         self.heeds_pauses = heeds_pauses && revision.is_some();
-        calendar::write::end_far_pauses(session.connection(), table, self.farthest_pause()).await?;
+        // Also of rows that are not due yet by the policy: a shorter keep before it may have had them looked at.
+        let is_of_policy = revision.is_some() && !is_another;
+        let farthest = if is_of_policy { self.farthest_pause() } else { now };
+        calendar::write::end_far_pauses(session.connection(), table, farthest).await?;
         self.seen_below = self.memory.watermark.files_below;
         self.waited = waiting::store::load(session.connection(), table).await?;
         let keep = self.policy.keep.length();

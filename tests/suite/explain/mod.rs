@@ -93,9 +93,9 @@ async fn a_partition_that_is_here_is_explained() -> Result<()> {
     Ok(())
 }
 
-/// All that blocks is told, not the first of it.
+/// Every block is named, not the first alone.
 #[tokio::test]
-async fn all_that_blocks_is_told() -> Result<()> {
+async fn each_block_is_named() -> Result<()> {
     let scene = Scene::new().await?;
     let old = days_ago(9);
     scene.table.append(vec![file(&old)]).await?;
@@ -157,7 +157,7 @@ async fn what_evidence_keeps_says_why() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_ended_a_partition_is_told() -> Result<()> {
+async fn what_ended_a_partition_is_shown() -> Result<()> {
     let scene = Scene::new().await?;
     let [older, old, young] = [10, 9, 1].map(days_ago);
     scene

@@ -135,6 +135,24 @@ async fn what_makes_a_pass_read_the_table_again() -> Result<()> {
     Ok(())
 }
 
+/// A row that waits for the next full pass, because a policy with a shorter keep observed it, falls due by the policy
+/// that enforces.
+#[tokio::test]
+async fn what_a_shorter_keep_observed_falls_due_by_a_longer_one() -> Result<()> {
+    let mut scene = Scene::large(&[Field::day("at")]).await?;
+    scene.settings.full_pass_every = DAY * 1_000;
+    scene.table.append(vec![scene.file(5)]).await?;
+    scene.table.append(vec![scene.file(0); 20]).await?;
+    scene.database.govern_as(&scene.table, "at", "3d", Mode::Observe).await?;
+    assert_eq!(scene.sweep().await?.outcome, Outcome::Observed);
+    scene.database.govern_as(&scene.table, "at", "7d", Mode::Enforce).await?;
+    assert_eq!(scene.sweep().await?.outcome, Outcome::NothingToDo);
+    scene.now = scene.now.plus(DAY * 3);
+    let swept = scene.sweep().await?;
+    assert_eq!((swept.outcome, swept.counts().files), (Outcome::Dropped, 1));
+    Ok(())
+}
+
 /// What would be dropped is logged when it becomes so, and once per full pass; its rows wait until then, and fall due at
 /// once when the policy comes to enforce.
 #[tokio::test]
