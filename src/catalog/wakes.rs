@@ -18,7 +18,7 @@ pub struct Due {
     pub was_due: bool,
 }
 
-/// Each live table whose policy in force enforces and of which a row falls due up to `until`, ranges of
+/// Each live table that is not paused, whose policy in force enforces and of which a row falls due up to `until`, ranges of
 /// at least `least_span` alone; what fell due before `since` counts as of then.
 ///
 /// A table's first due row is not told where the table wakes nobody up to `until`, nor is a row whose pause
@@ -72,7 +72,10 @@ pub async fn first_due(
                     select from tailrace.policy o
                     where o.catalog_id = p.catalog_id and o.table_id = p.table_id
                       and o.table_uuid = p.table_uuid and o.source = 'stored'))
-             and (s.quiet_until is null or s.quiet_until <= $2::timestamptz)"#,
+             and (s.quiet_until is null or s.quiet_until <= $2::timestamptz)
+             -- Asked once where nothing is paused.
+             and (not exists (select from tailrace.pause)
+                  or not tailrace.is_paused(p.catalog_id, p.table_id, p.table_uuid))"#,
         since.to_chrono(),
         until.to_chrono(),
         i64::try_from(least_seconds).unwrap_or(i64::MAX)

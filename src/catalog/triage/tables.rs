@@ -107,7 +107,9 @@ pub async fn look_at_tables(connection: &mut Session) -> sqlx::Result<Vec<TableL
                     then v.properties ->> 'partition_retention'::text end as property,
                   coalesce((select g.revision from tailrace.guard_state g
                             where g.catalog_id = c.catalog_id), 0) as "guard_revision!",
-                  tailrace.is_paused(t.catalog_id, t.table_id, t.table_uuid) as "is_paused!",
+                  -- The first part is asked once: most often nothing is paused.
+                  exists (select from tailrace.pause)
+                    and tailrace.is_paused(t.catalog_id, t.table_id, t.table_uuid) as "is_paused!",
                   p.revision as "stored_revision?", p.mode as "stored_mode?",
                   p.field as "stored_field?", p.source_field_id as "stored_source?",
                   p.keep as "stored_keep?", p.keep_seconds as "stored_seconds?",

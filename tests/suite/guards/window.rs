@@ -1,9 +1,14 @@
 //! Tests of the drop window and of claims: neither has what a pause or a hold keeps.
 
+use std::time::Duration;
+
 use anyhow::Result;
+use chrono::{TimeDelta, Utc};
+use tailrace::catalog::wakes::first_due;
 use tailrace::guards::hold::{self, NewHold};
 use tailrace::guards::pause::{self, PauseScope};
 use tailrace::rules::hold::HoldScope;
+use tailrace::rules::instant::UtcInstant;
 
 use super::{TABLE, partitions};
 use crate::explicit::{Scene, file};
@@ -83,5 +88,27 @@ async fn held_files_are_not_claimed() -> Result<()> {
     hold::release(&mut session, id, "anna").await?;
     scene.renew().await?;
     assert_eq!(scene.claimed().await?, ids);
+    Ok(())
+}
+
+/// A daemon does not wake for what is paused.
+#[tokio::test]
+async fn what_is_paused_wakes_nobody() -> Result<()> {
+    let scene = governed().await?;
+    scene.hold(partitions([&days_ago(9), &days_ago(8)])).await?;
+    scene.database.sweep().await?;
+    let due = async || -> Result<usize> {
+        let (since, until) =
+            (UtcInstant::from(Utc::now()), UtcInstant::from(Utc::now() + TimeDelta::days(30)));
+        let mut session = scene.session().await?;
+        Ok(first_due(&mut session, since, until, Duration::ZERO).await?.len())
+    };
+    assert_eq!(due().await?, 1);
+    for scope in [PauseScope::All, PauseScope::Catalog("lake"), TABLE] {
+        scene.pause(scope).await?;
+        assert_eq!(due().await?, 0, "{scope:?}");
+        scene.resume(scope).await?;
+        assert_eq!(due().await?, 1);
+    }
     Ok(())
 }
