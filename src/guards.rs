@@ -21,9 +21,8 @@ use pause::Pause;
 /// What guards one table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Guards {
-    /// The catalog's guard revision, read before the rest; `None` where the catalog has no row yet, which
-    /// only a reader of a plan meets.
-    pub revision: Option<i64>,
+    /// The catalog's guard revision, read before the rest; 0 where the catalog has no row yet.
+    pub revision: i64,
     /// The pause that covers the table, the widest one first.
     pub pause: Option<Pause>,
     /// The holds of the table that have not ended, by id.
@@ -46,7 +45,7 @@ impl Guards {
     async fn at(
         connection: &mut Session,
         table: &TableIdentity,
-        revision: Option<i64>,
+        revision: i64,
     ) -> sqlx::Result<Self> {
         let pause = pause::covering(connection, table).await?;
         let holds = hold::of_table(connection, table).await?;

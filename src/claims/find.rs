@@ -52,8 +52,7 @@ pub async fn files_in_window(
     };
     // What pauses under another policy, or by another hold, is looked at by the next pass.
     let is_of_policy = loaded.as_ref().is_some_and(|it| {
-        it.policy_revision == Some(policy.revision)
-            && it.guard_revision == policy.guards.revision.unwrap_or_default()
+        it.policy_revision == Some(policy.revision) && it.guard_revision == policy.guards.revision
     });
     // A first scan that is under way has yet to come to values of the table.
     let current_watermark = finder.current_watermark(connection).await?;

@@ -18,7 +18,7 @@ pub struct PolicyGuard {
     /// The property's text, which must still be the same.
     pub property_text: Option<String>,
     /// The catalog's guard revision by which it was planned.
-    pub guard_revision: Option<i64>,
+    pub guard_revision: i64,
 }
 
 impl PolicyGuard {
@@ -173,9 +173,7 @@ impl Authority<'_> {
     fn is_guarded_otherwise(&self, state: &UnderLock) -> bool {
         match self {
             Self::Policy(None) => false,
-            Self::Policy(Some(guard)) => {
-                guard.guard_revision.is_none() || guard.guard_revision != state.guard_revision
-            }
+            Self::Policy(Some(guard)) => Some(guard.guard_revision) != state.guard_revision,
             Self::Operator(guard) => guard.guard_revision != state.guard_revision,
         }
     }
@@ -242,7 +240,7 @@ mod tests {
             source,
             revision: 5,
             property_text: text.map(str::to_owned),
-            guard_revision: Some(3),
+            guard_revision: 3,
         };
         let (stored, property) = (guard(Source::Stored, None), guard(Source::Property, Some("a")));
         for (now, stored_holds, property_holds) in [
@@ -278,25 +276,21 @@ mod tests {
             receipt: None,
             guard_revision,
         };
-        for (planned, under_lock_now, of_policy, of_operator) in [
-            (Some(3), Some(3), false, false),
-            (Some(3), Some(4), true, true),
-            (Some(3), None, true, true),
-            (None, Some(3), true, true),
-            // A dry run reads none.
-            (None, None, true, false),
-        ] {
+        for (under_lock_now, refuses) in [(Some(3), false), (Some(4), true), (None, true)] {
             let state =
                 UnderLock { guard_revision: under_lock_now, ..under_lock(Some(5), None, None) };
             let is_otherwise = |authority: Authority<'_>| authority.is_guarded_otherwise(&state);
             assert_eq!(
                 (
-                    is_otherwise(Authority::Policy(Some(&policy(planned)))),
-                    is_otherwise(Authority::Operator(&operator(planned)))
+                    is_otherwise(Authority::Policy(Some(&policy(3)))),
+                    is_otherwise(Authority::Operator(&operator(Some(3))))
                 ),
-                (of_policy, of_operator),
-                "{planned:?} {under_lock_now:?}"
+                (refuses, refuses),
+                "{under_lock_now:?}"
             );
         }
+        // A dry run plans by none and reads none.
+        let state = UnderLock { guard_revision: None, ..under_lock(Some(5), None, None) };
+        assert!(!Authority::Operator(&operator(None)).is_guarded_otherwise(&state));
     }
 }

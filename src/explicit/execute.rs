@@ -152,7 +152,7 @@ impl<'a> Execution<'a> {
                 None => Err(problem),
             };
         }
-        let guard_revision = Some(guards.revision.ok_or(Problem::Internal)?);
+        let guard_revision = Some(guards.revision);
         let guard = OperatorGuard { guard_revision, ..self.guard };
         let authority = Authority::Operator(&guard);
         let drop = self.plan(session).await?;

@@ -4,21 +4,15 @@ use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
 use crate::rules::instant::UtcInstant;
 
-/// The revision of a catalog; `None` where it has no row.
-pub async fn find(connection: &mut Session, catalog_id: i64) -> sqlx::Result<Option<i64>> {
-    sqlx::query_scalar!(
-        "select revision from tailrace.guard_state where catalog_id = $1",
-        catalog_id
-    )
-    .fetch_optional(connection)
-    .await
+/// The revision of a catalog; 0 where it has no row.
+pub async fn find(connection: &mut Session, catalog_id: i64) -> sqlx::Result<i64> {
+    Ok(row(connection, catalog_id).await?.unwrap_or_default())
 }
 
-/// The revision of a catalog, which gets its row first where it has none. `None` only if somebody deletes the
-/// row at this moment.
-pub async fn ensure(connection: &mut Session, catalog_id: i64) -> sqlx::Result<Option<i64>> {
-    if let Some(revision) = find(connection, catalog_id).await? {
-        return Ok(Some(revision));
+/// The revision of a catalog, which gets its row first where it has none: without a row no drop commits.
+pub async fn ensure(connection: &mut Session, catalog_id: i64) -> sqlx::Result<i64> {
+    if let Some(revision) = row(connection, catalog_id).await? {
+        return Ok(revision);
     }
     // Waits for a writer that has locked the table: see `raise_all`.
     sqlx::query!(
@@ -28,6 +22,15 @@ pub async fn ensure(connection: &mut Session, catalog_id: i64) -> sqlx::Result<O
     .execute(&mut *connection)
     .await?;
     find(connection, catalog_id).await
+}
+
+async fn row(connection: &mut Session, catalog_id: i64) -> sqlx::Result<Option<i64>> {
+    sqlx::query_scalar!(
+        "select revision from tailrace.guard_state where catalog_id = $1",
+        catalog_id
+    )
+    .fetch_optional(connection)
+    .await
 }
 
 /// What a change of guards does.

@@ -45,7 +45,7 @@ pub(super) async fn record_outcome(
                 error: report.error.as_deref(),
                 cutoff: report.cutoff,
                 policy_revision: policy.revision,
-                guard_revision: policy.guards.revision.unwrap_or_default(),
+                guard_revision: policy.guards.revision,
                 schema_version,
                 shape: queued.shape.as_deref(),
                 property: queued.table.property.as_ref().and_then(|text| text.as_str()),

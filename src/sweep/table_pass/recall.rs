@@ -58,7 +58,7 @@ impl Enforcement<'_> {
         let begins = self.context.through == Step::Rest && self.memory.begins_full_pass(due, now);
         let is_listing = self.list_from().is_some();
         let is_another = revision.is_some_and(|revision| revision != self.policy.revision)
-            || guard_revision != self.policy.guards.revision.unwrap_or_default();
+            || guard_revision != self.policy.guards.revision;
         let heeds_pauses = settings.heeds_pauses && !begins && !is_listing && !is_another;
         // What a shorter keep, a policy that comes to enforce or a released hold lets go is looked at at once. Where no pass has
         // come through, nobody knows under which policy a row came to pause.

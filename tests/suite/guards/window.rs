@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::{TimeDelta, Utc};
 use tailrace::catalog::wakes::first_due;
+use tailrace::guards::Guards;
 use tailrace::guards::hold::{self, NewHold};
 use tailrace::guards::pause::{self, PauseScope};
 use tailrace::rules::hold::HoldScope;
@@ -110,5 +111,19 @@ async fn what_is_paused_wakes_nobody() -> Result<()> {
         scene.resume(scope).await?;
         assert_eq!(due().await?, 1);
     }
+    Ok(())
+}
+
+/// A renewal that was planned before the catalog had a guard revision claims by the same policy after it has one.
+#[tokio::test]
+async fn the_first_row_of_a_revision_is_no_change() -> Result<()> {
+    let scene = governed().await?;
+    let live = scene.database.live(&scene.table).await?.identity;
+    let mut session = scene.session().await?;
+    let before = Guards::read(&mut session, &live).await?;
+    assert_eq!(scene.revision().await?, None);
+    let after = Guards::for_drop(&mut session, &live).await?;
+    assert_eq!(scene.revision().await?.as_deref(), Some("0"));
+    assert_eq!(before, after);
     Ok(())
 }
