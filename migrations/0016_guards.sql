@@ -148,11 +148,14 @@ $$
 $create$::text, 'hoglake.'::text, hoglake);
 
 -- What the policy and the specs say of a tuple is asked as before; what they let go, pauses and holds may keep.
-alter function tailrace.in_drop_window(bigint, bigint, bigint, text[], timestamptz)
-  rename to in_window_of_policy;
+-- The function stays the object that views of others may name: what it was is made anew under another name.
+execute pg_catalog.replace(
+  pg_catalog.pg_get_functiondef(
+    'tailrace.in_drop_window(bigint, bigint, bigint, text[], timestamptz)'::pg_catalog.regprocedure::pg_catalog.oid),
+  'tailrace.in_drop_window('::text, 'tailrace.in_window_of_policy('::text);
 
 execute pg_catalog.replace($create$
-create function tailrace.in_drop_window(
+create or replace function tailrace.in_drop_window(
   catalog_id bigint, table_id bigint, spec_id bigint, partition_values text[],
   at timestamptz default clock_timestamp())
 returns boolean

@@ -19,7 +19,7 @@ use hold::Hold;
 use pause::Pause;
 
 /// What guards one table.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guards {
     /// The catalog's guard revision, read before the rest; 0 where the catalog has no row yet.
     pub revision: i64,
@@ -27,6 +27,13 @@ pub struct Guards {
     pub pause: Option<Pause>,
     /// The holds of the table that have not ended, by id.
     pub holds: Vec<Hold>,
+}
+
+/// Of a table whose guards were not read: no catalog has that revision, so no drop commits by it.
+impl Default for Guards {
+    fn default() -> Self {
+        Guards { revision: -1, pause: None, holds: Vec::new() }
+    }
 }
 
 impl Guards {

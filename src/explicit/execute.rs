@@ -138,7 +138,11 @@ impl<'a> Execution<'a> {
                 return Ok(ended);
             }
         }
-        Err(Problem::GuardsChanged)
+        // A row that is locked fails the guard statement before it has read the receipt.
+        match self.find_receipt(session).await? {
+            Some(receipt) => Ok(Ended::Earlier(receipt)),
+            None => Err(Problem::GuardsChanged),
+        }
     }
 
     /// Plans and commits; `None` where a pause or a hold changed in between.

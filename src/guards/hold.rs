@@ -221,24 +221,10 @@ pub async fn release(
     hold_id: i64,
     by: &str,
 ) -> sqlx::Result<Option<Hold>> {
-    let mut released = take_away(connection, Some(hold_id), by).await?;
-    Ok(released.pop())
-}
-
-/// Releases the holds whose time is over.
-pub async fn release_ended(connection: &mut Session) -> sqlx::Result<()> {
-    take_away(connection, None, "tailrace").await.map(|_| ())
-}
-
-async fn take_away(
-    connection: &mut Session,
-    hold_id: Option<i64>,
-    by: &str,
-) -> sqlx::Result<Vec<Hold>> {
     let mut transaction = connection.begin().await?;
     let rows = sqlx::query!(
         r#"delete from tailrace.hold
-           where hold_id = $1 or ($1 is null and until <= pg_catalog.clock_timestamp())
+           where hold_id = $1
            returning catalog_id, table_id, hold_id, catalog_name, namespace_name, table_name, table_uuid,
                      partitions as "partitions: Json<Vec<HeldPartition>>", source_field_id, column_name,
                      value, reason, held_by, held_at, until"#,
@@ -246,13 +232,13 @@ async fn take_away(
     )
     .fetch_all(&mut *transaction)
     .await?;
-    let mut released = Vec::new();
+    let mut released = None;
     for row in rows {
         raise(&mut transaction, row.catalog_id, Change::Loosens).await?;
-        released.push(hold!(row));
+        released = Some(hold!(row));
     }
     transaction.commit().await?;
-    for hold in &released {
+    if let Some(hold) = &released {
         let Hold { hold_id, catalog, namespace, table, held_by, held_at, until, .. } = hold;
         tracing::info!(
             event = events::HOLD_RELEASED,

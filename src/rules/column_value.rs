@@ -7,9 +7,8 @@ use crate::rules::transform::canonical_integer;
 
 /// Whether a tuple of a spec may have rows with this value in the column.
 ///
-/// It may, unless its own spec has the column as it is (`identity`) and the tuple's value there is certainly another
-/// one. It may also if its value would be this one by another spec of as many fields: a writer with an older spec
-/// stores its values under the newer id.
+/// It may, unless its own spec has the column as it is (`identity`), the tuple's value there is certainly another one,
+/// and it can be of no other field: a writer with an older spec stores its values under the newer id.
 pub fn may_have(
     book: &SpecBook,
     spec_id: Option<i64>,
@@ -19,21 +18,18 @@ pub fn may_have(
 ) -> bool {
     let Some(own) = own_fields(book, spec_id, tuple) else { return true };
     let types = book.column_types.get(&column);
-    let is_another = |text: &Option<String>| match text {
+    let is_another = |field: &SpecField| match text_of(field, tuple) {
         // All rows of the null partition have no value there.
         None => tuple.keys.len() == own.len(),
-        Some(text) => differs(text, value, types),
+        Some(text) => differs(&text, value, types),
     };
-    let by_own = stored(own, tuple, column);
-    if !by_own.iter().any(is_another) || by_own.iter().flatten().any(|text| text == value) {
-        return true;
-    }
-    let mut by_others = of_same_arity(book, own).flat_map(|fields| stored(fields, tuple, column));
-    by_others.any(|text| text.as_deref() == Some(value))
+    let mut of_column = own.iter().filter(|field| is_as_it_is(field, column)).peekable();
+    of_column.peek().is_none()
+        || !of_column.all(|field| is_another(field) && is_of_field(book, spec_id, own, field))
 }
 
-/// Whether certainly all rows of a tuple have this value in the column: its own spec says so, and every other spec of
-/// as many fields has the same field in that place, unless the values of its spec are trusted.
+/// Whether certainly all rows of a tuple have this value in the column: its own spec says so, and the value can be of
+/// no other field.
 pub fn has_surely(
     book: &SpecBook,
     spec_id: Option<i64>,
@@ -42,16 +38,27 @@ pub fn has_surely(
     value: &str,
 ) -> bool {
     let Some(own) = own_fields(book, spec_id, tuple) else { return false };
-    let is_trusted = spec_id
-        .and_then(|spec_id| book.past.get(&spec_id))
-        .is_some_and(|past| past.trusted_at.is_some());
     own.iter().filter(|field| is_as_it_is(field, column)).any(|field| {
-        let has_it = |fields: &[SpecField]| {
-            fields.iter().any(|other| other.key_index == field.key_index && other.stores_as(field))
-        };
-        let is_alone = is_trusted || of_same_arity(book, own).all(has_it);
-        text_of(field, tuple).as_deref() == Some(value) && is_alone
+        text_of(field, tuple).as_deref() == Some(value) && is_of_field(book, spec_id, own, field)
     })
+}
+
+/// Whether a value in the place of a field is certainly of that field: every spec of as many fields has it there, and
+/// every spec that a writer may know is known; or the values of the spec are trusted.
+fn is_of_field(
+    book: &SpecBook,
+    spec_id: Option<i64>,
+    own: &[SpecField],
+    field: &SpecField,
+) -> bool {
+    let Some(spec_id) = spec_id else { return false };
+    let has_it = |fields: &[SpecField]| {
+        fields.iter().any(|other| other.key_index == field.key_index && other.stores_as(field))
+    };
+    let is_trusted = book.past.get(&spec_id).is_some_and(|past| past.trusted_at.is_some());
+    is_trusted
+        || of_same_arity(book, own).all(has_it)
+            && book.without_predecessor(spec_id).next().is_none()
 }
 
 fn own_fields<'a>(
@@ -80,16 +87,13 @@ fn text_of(field: &SpecField, tuple: &StoredTuple) -> Option<String> {
     tuple.values.get(at)?.clone()
 }
 
-/// What the tuple has for the column, by these fields.
-fn stored(fields: &[SpecField], tuple: &StoredTuple, column: i64) -> Vec<Option<String>> {
-    let of_column = fields.iter().filter(|field| is_as_it_is(field, column));
-    of_column.map(|field| text_of(field, tuple)).collect()
-}
-
 /// Whether two texts of a column are certainly two values, by every type that the column was seen with.
 fn differs(text: &str, value: &str, types: Option<&BTreeSet<String>>) -> bool {
     let by_type = |col_type: &String| match col_type.as_str() {
-        "string" | "boolean" => text != value,
+        "string" => text != value,
+        "boolean" => {
+            text != value && [text, value].iter().all(|one| matches!(*one, "true" | "false"))
+        }
         "int8" | "int16" | "int" | "long" => {
             text != value && canonical_integer(text).is_ok() && canonical_integer(value).is_ok()
         }
@@ -121,6 +125,7 @@ mod tests {
             (4, vec![field(0, TEAM, "identity"), field(1, 1, "day")]),
         ]);
         book.column_types.insert(TEAM, BTreeSet::from([col_type.to_owned()]));
+        book.past.entry(1).or_default().began_with_table = true;
         book
     }
 
@@ -133,31 +138,49 @@ mod tests {
 
     #[test]
     fn a_tuple_may_have_a_value_unless_it_certainly_has_another() {
-        for (col_type, spec_id, values, expected) in [
-            ("int", Some(1), vec![Some("20713"), Some("42")], true),
-            ("int", Some(1), vec![Some("20713"), Some("43")], false),
-            ("int", Some(1), vec![Some("20713"), Some("-42")], false),
+        let may = |book: &SpecBook, spec_id, values: &[Option<&str>], value| {
+            may_have(book, spec_id, &tuple(values), TEAM, value)
+        };
+        let alone = |col_type| {
+            let mut alone = book(col_type);
+            alone.specs.retain(|spec_id, _| *spec_id < 3);
+            alone
+        };
+        for (col_type, values, value, expected) in [
+            ("int", [Some("20713"), Some("42")], "42", true),
+            ("int", [Some("20713"), Some("43")], "42", false),
+            ("int", [Some("20713"), Some("-42")], "42", false),
+            ("int", [Some("20713"), None], "42", false),
             // No writer should have stored these: nobody knows what they mean.
-            ("int", Some(1), vec![Some("20713"), Some("042")], true),
-            ("int", Some(1), vec![Some("20713"), Some("42.0")], true),
-            ("int", Some(1), vec![Some("20713"), Some("")], true),
-            ("string", Some(1), vec![Some("20713"), Some("042")], false),
-            ("timestamptz", Some(1), vec![Some("20713"), Some("43")], true),
-            ("int", Some(1), vec![Some("20713"), None], false),
-            // The value may be one of the field that another spec has there.
-            ("int", Some(1), vec![Some("42"), Some("20713")], true),
-            // Damage, another spec, none.
-            ("int", Some(1), vec![Some("20713")], true),
-            ("int", Some(2), vec![Some("20713")], true),
-            ("int", Some(3), vec![Some("20713"), Some("7")], true),
-            ("int", Some(8), vec![Some("20713"), Some("43")], true),
-            ("int", None, vec![], true),
+            ("int", [Some("20713"), Some("042")], "42", true),
+            ("int", [Some("20713"), Some("42.0")], "42", true),
+            ("int", [Some("20713"), Some("")], "42", true),
+            ("string", [Some("20713"), Some("042")], "42", false),
+            ("boolean", [Some("20713"), Some("false")], "true", false),
+            ("boolean", [Some("20713"), Some("False")], "true", true),
+            ("boolean", [Some("20713"), Some("true")], "True", true),
+            ("timestamptz", [Some("20713"), Some("43")], "42", true),
         ] {
-            let may = may_have(&book(col_type), spec_id, &tuple(&values), TEAM, "42");
-            assert_eq!(may, expected, "{col_type} {spec_id:?} {values:?}");
+            let may = may(&alone(col_type), Some(1), &values, value);
+            assert_eq!(may, expected, "{col_type} {values:?} {value}");
         }
-        let unknown = SpecBook { column_types: Default::default(), ..book("int") };
-        assert!(may_have(&unknown, Some(1), &tuple(&[Some("1"), Some("43")]), TEAM, "42"));
+        // Another spec has a bucket, or another field, in that place.
+        let other = [Some("20713"), Some("43")];
+        assert!(may(&book("int"), Some(1), &other, "42"));
+        let mut trusted = book("int");
+        trusted.past.entry(1).or_default().trusted_at = Some(UtcInstant::EARLIEST);
+        assert!(!may(&trusted, Some(1), &other, "42"));
+        // A spec before it is not known.
+        let mut unknown = alone("int");
+        unknown.past.clear();
+        assert!(may(&unknown, Some(1), &other, "42"));
+        // Damage, a spec without the column, an unknown one, none, an unknown type.
+        assert!(may(&alone("int"), Some(1), &[Some("20713")], "42"));
+        assert!(may(&alone("int"), Some(2), &[Some("20713")], "42"));
+        assert!(may(&alone("int"), Some(8), &other, "42"));
+        assert!(may(&alone("int"), None, &[], "42"));
+        let untyped = SpecBook { column_types: Default::default(), ..alone("int") };
+        assert!(may(&untyped, Some(1), &other, "42"));
     }
 
     #[test]

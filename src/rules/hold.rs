@@ -108,6 +108,7 @@ mod tests {
             (2, vec![field(0, 1, "day")]),
         ]);
         book.column_types.insert(TEAM, [col_type.to_owned()].into());
+        book.past.entry(1).or_default().began_with_table = true;
         book
     }
 

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::catalog::{Another, CatalogSweep};
 use super::clocks::{log_apart, read_clock};
+use super::commits::AUTHOR;
 use super::context::{Budget, Context, GivesWay, Progress};
 use super::house::keep_house;
 use super::intake::{CatalogIntake, take_in};
@@ -82,13 +83,16 @@ pub async fn run_paced_pass(
         log_apart(&clock, settings.max_clock_skew);
         let pauses = pause::all(&mut control).await?;
         let mut holds = hold::all(&mut control).await?;
+        let intake = take_in(&mut control, settings, scope, &clock).await?;
         let is_over = |hold: &Hold| hold.until.is_some_and(|until| until <= clock.database);
-        if settings.kind == Kind::Regular && holds.iter().any(is_over) {
-            // Before it is asked who has work: what they kept is due for this pass.
-            hold::release_ended(&mut control).await?;
+        // Not by a clock that is in doubt: a hold that was deleted by it would be gone when it is right again.
+        let is_trusted = clock.apart(settings.max_clock_skew).is_none();
+        let may_go = |hold: &&Hold| is_over(hold) && !intake.untouched.contains(&hold.catalog_id);
+        let ended: Vec<i64> = holds.iter().filter(may_go).map(|hold| hold.hold_id).collect();
+        if settings.kind == Kind::Regular && is_trusted && !ended.is_empty() {
+            release_ended(&mut control, &ended).await;
         }
         holds.retain(|hold| !is_over(hold));
-        let intake = take_in(&mut control, settings, scope, &clock).await?;
         anyhow::Ok((clock, intake, pauses, holds.len()))
     };
     let (clock, intake, pauses, holds) =
@@ -138,6 +142,15 @@ pub async fn run_paced_pass(
     let took = pacing.now().saturating_duration_since(started);
     log_finished(&report, unchanged, took, stop.is_cancelled(), context.pass_is_over());
     Ok(report)
+}
+
+/// Releases holds whose time is over. They keep nothing any more, so a failure does not stop the pass.
+async fn release_ended(control: &mut Session, ended: &[i64]) {
+    for hold_id in ended {
+        if let Err(error) = hold::release(control, *hold_id, AUTHOR).await {
+            tracing::warn!(event = events::PURGE_FAILED, %error, "A hold whose time is over could not be released");
+        }
+    }
 }
 
 /// When what is not due is to end: a while after the first row falls due that a daemon wakes for, and that was not

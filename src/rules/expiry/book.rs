@@ -127,7 +127,7 @@ impl SpecBook {
 
     /// The specs up to this one whose predecessor is unknown: what their writers knew before may
     /// have been anything. A spec that began with its table has no predecessor.
-    pub(super) fn without_predecessor(&self, spec_id: i64) -> impl Iterator<Item = i64> {
+    pub(crate) fn without_predecessor(&self, spec_id: i64) -> impl Iterator<Item = i64> {
         let is_known = |id: i64| self.specs.contains_key(&id) || self.disputed.contains_key(&id);
         let began_with_table =
             |id: &i64| self.past.get(id).is_some_and(|past| past.began_with_table);
