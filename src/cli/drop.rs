@@ -171,6 +171,7 @@ async fn drop_or_ask(
             item.spec_id = Some(shown.spec_id);
         }
     }
+    range::is_of_same_table(connection, args, asked.known.as_ref()).await?;
     let answer = drop_partitions(connection, &target, &body, &author, &bounds).await?;
     let shown = Shown { table: &target, idempotency_key: body.idempotency_key, answer: &answer };
     out::show(args.output, &shown, |shown| {
