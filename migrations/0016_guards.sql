@@ -194,3 +194,13 @@ language sql stable parallel safe as $$
   -- A tuple of no spec is held by those alone.
   where not tailrace.is_held(p.catalog_id, p.table_uuid, null, null)
 $$;
+
+-- A pass of an earlier program that is under way heeds no pause and no hold: it gives up at its next commit, for it
+-- finds another revision of its policy.
+update tailrace.policy p set revision = r.revision
+from (
+  select o.catalog_id, o.table_id, o.table_uuid, o.source,
+         pg_catalog.nextval('tailrace.policy_revision'::pg_catalog.regclass) as revision
+  from (select * from tailrace.policy order by revision) as o) as r
+where p.catalog_id = r.catalog_id and p.table_id = r.table_id and p.table_uuid = r.table_uuid
+  and p.source = r.source;

@@ -38,6 +38,8 @@ pub struct UnderLock {
     pub property_revision: Option<i64>,
     /// The catalog's guard revision; `None` where none was asked for, or there is no row.
     pub guard_revision: Option<i64>,
+    /// For a drop that commits: whether a pause covers the table, by the names that it has now.
+    pub is_paused: bool,
     /// The plan's head is not in the catalog as it was, or the catalog's own head is not there; for a policy
     /// also the newest head that a pass noted. The catalog was restored since, and ids of files that were
     /// found before may be those of other files.
@@ -147,6 +149,9 @@ async fn run_or_prepare(
                    where p.source = 'property' and p.problem is null
                      and p.table_uuid = t.table_uuid) as property_revision,
                   (select g.revision from guards g) as guard_revision,
+                  -- Asked of the table only where anything is paused.
+                  case when $11 and exists (select from tailrace.pause)
+                    then tailrace.is_paused($1, $2, t.table_uuid) else false end as "is_paused!",
                   $4 and exists (
                     select from (select snapshot_id, snapshot_time from tailrace.noted_head
                                  where catalog_id = $1
@@ -241,6 +246,7 @@ async fn run_or_prepare(
         stored_revision: row.stored_revision,
         property_revision: row.property_revision,
         guard_revision: row.guard_revision,
+        is_paused: row.is_paused,
         is_restored: row.is_restored,
         ddl_since: row.ddl_since,
         files_since: row.files_since,

@@ -158,7 +158,9 @@ impl Authority<'_> {
         if !state.is_parquet {
             return Some(Refusal::NotParquet);
         }
-        if self.is_guarded_otherwise(state) {
+        // A rename raises no revision: a table that has come to bear a paused name since it was planned.
+        let may_be_paused = !matches!(self, Self::Policy(None)) && state.is_paused;
+        if may_be_paused || self.is_guarded_otherwise(state) {
             return Some(Refusal::GuardsChanged);
         }
         match self {
@@ -228,6 +230,7 @@ mod tests {
             stored_revision: stored,
             property_revision: mirror,
             guard_revision: Some(3),
+            is_paused: false,
             is_restored: false,
             ddl_since: false,
             files_since: None,

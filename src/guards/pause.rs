@@ -190,6 +190,14 @@ pub async fn resume(
         Err(PauseError::Database(error)) => return Err(error),
     };
     let mut transaction = connection.begin().await?;
+    // Before the rows, as `pause` does: two that work on one scope then wait for each other in one order.
+    let raised = match catalog {
+        None => {
+            raise_all(&mut transaction, Change::Loosens).await?;
+            Vec::new()
+        }
+        Some(catalog) => raise_of(&mut transaction, catalog).await?,
+    };
     let rows = sqlx::query!(
         r#"delete from tailrace.pause
            where catalog_name is not distinct from $1
@@ -205,13 +213,16 @@ pub async fn resume(
     .await?;
     let mut resumed = Vec::new();
     for row in rows {
-        match row.catalog_id {
-            Some(catalog_id) => raise(&mut transaction, catalog_id, Change::Loosens).await?,
-            None => raise_all(&mut transaction, Change::Loosens).await?,
+        if let Some(catalog_id) = row.catalog_id.filter(|id| !raised.contains(id)) {
+            raise(&mut transaction, catalog_id, Change::Loosens).await?;
         }
         resumed.push(pause!(row));
     }
-    transaction.commit().await?;
+    // Where nothing was paused, nothing changes.
+    match resumed.is_empty() {
+        true => transaction.rollback().await?,
+        false => transaction.commit().await?,
+    }
     for Pause { catalog, namespace, table, paused_by, paused_at, reason } in &resumed {
         tracing::warn!(
             event = events::RESUMED,
@@ -226,6 +237,21 @@ pub async fn resume(
         );
     }
     Ok(resumed)
+}
+
+/// Raises the revisions of the catalogs of which something is paused under this name; their ids.
+async fn raise_of(transaction: &mut Session, catalog: &str) -> sqlx::Result<Vec<i64>> {
+    let ids = sqlx::query_scalar!(
+        r#"select distinct catalog_id as "catalog_id!" from tailrace.pause
+           where catalog_name = $1 order by 1"#,
+        catalog
+    )
+    .fetch_all(&mut *transaction)
+    .await?;
+    for catalog_id in &ids {
+        raise(transaction, *catalog_id, Change::Loosens).await?;
+    }
+    Ok(ids)
 }
 
 type Resolved = (Option<(i64, String)>, Option<TableIdentity>);

@@ -86,6 +86,8 @@ struct QueuedTable {
     so_far: Option<TableReport>,
     /// A session was lost in one of them: what it had looked at by then is not remembered.
     is_lost: bool,
+    /// The revisions of the policy and of guards by which the first of them went.
+    by: Option<(i64, i64)>,
 }
 
 impl QueuedTable {
@@ -229,7 +231,10 @@ impl<'a> CatalogSweep<'a> {
                     return Err(error);
                 }
             };
-            queued.is_lost |= is_lost;
+            // A later one that goes by others does not repeat the steps of the first.
+            let by = policy.as_ref().map(|policy| (policy.revision, policy.guards.revision));
+            queued.is_lost |= is_lost || queued.by.is_some_and(|first| Some(first) != by);
+            queued.by = queued.by.or(by);
             let Some(report) = TableReport::in_slices(queued.so_far.take(), report) else {
                 continue;
             };

@@ -102,6 +102,7 @@ pub(super) async fn begin(
         done: None,
         so_far: None,
         is_lost: false,
+        by: None,
     };
     let mut tables: Vec<QueuedTable> = live.into_iter().enumerate().map(queued).collect();
     (context.progress)(Progress::Tables(tables.len()));

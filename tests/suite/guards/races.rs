@@ -184,3 +184,24 @@ async fn each_change_raises_the_revision() -> Result<()> {
     assert_eq!(scene.revision().await?.as_deref(), Some("6"));
     Ok(())
 }
+
+/// A rename raises no revision, and the table had another name when its pauses were read.
+#[tokio::test]
+async fn a_table_that_gets_a_paused_name_back_is_not_dropped() -> Result<()> {
+    let scene = Scene::new().await?;
+    scene.table.append(vec![file("1")]).await?;
+    scene.pause(TABLE).await?;
+    // As if the pause had not covered the table when the drop was planned.
+    let other = "update tailrace.pause set table_uuid = gen_random_uuid(), table_name = 'other'";
+    scene.database.sql(other).await?;
+    let body = days(["1"]);
+    let back = async {
+        let named = "update tailrace.pause set table_name = 'raw'";
+        scene.database.sql(named).await
+    };
+    let call = async { anyhow::Ok(scene.call(&body).await?.expect_err("it is paused")) };
+    let (refused, ()) = while_it_waits(&scene.catalog, call, back).await?;
+    assert_eq!(refused.code(), "paused");
+    assert_eq!(scene.live().await?.len(), 1);
+    Ok(())
+}
