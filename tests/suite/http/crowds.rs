@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use sqlx::{Connection, PgConnection};
@@ -69,7 +69,8 @@ async fn slow_heads_give_way() -> Result<()> {
     probes_answer(&scene.client).await?;
     // http.max_connections is 512.
     for (number, stream) in slow.iter_mut().take(720 - 512).enumerate() {
-        assert!(is_closed(stream).await?, "{number}");
+        let closed = is_closed(stream).await.with_context(|| format!("stream {number}"))?;
+        assert!(closed, "{number}");
     }
     for (stream, rest) in slow[717..].iter_mut().zip([&head[..], &head[20..], &head[..]]) {
         stream.write_all(rest.as_bytes()).await?;
@@ -132,7 +133,8 @@ async fn requests_in_flight_keep_their_connections() -> Result<()> {
     }
     probes_answer(&scene.client).await?;
     for (number, stream) in slow.iter_mut().enumerate() {
-        assert!(is_closed(stream).await?, "{number}");
+        let closed = is_closed(stream).await.with_context(|| format!("stream {number}"))?;
+        assert!(closed, "{number}");
     }
     sqlx::raw_sql("commit").execute(&mut holder).await?;
     for put in &mut puts {
