@@ -15,6 +15,7 @@ pub mod timer;
 pub mod wait;
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use sqlx::PgPool;
@@ -141,11 +142,20 @@ impl Drop for TestDatabase {
 }
 
 async fn create(template: Option<&str>) -> Result<(&'static PrivateServer, String, PgPool)> {
+    wait_out_midnight().await;
     let server = server().await?;
     let name = format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed));
     server.create_database(&name, template).await?;
     let pool = lazy_pool(&server.url(&name))?;
     Ok((server, name, pool))
+}
+
+/// Tests count days back from now, several times each: none begins in the last two minutes of a day.
+async fn wait_out_midnight() {
+    let left = 86_400 - chrono::Utc::now().timestamp().rem_euclid(86_400);
+    if left <= 120 {
+        tokio::time::sleep(Duration::from_secs(left.unsigned_abs())).await;
+    }
 }
 
 fn lazy_pool(url: &str) -> Result<PgPool> {

@@ -37,7 +37,7 @@ async fn a_file_live_again_is_found_by_its_drop_and_its_partition() -> Result<()
     let back = scene.files[4];
     let open = format!("UPDATE hog_data_file SET end_snapshot = NULL WHERE data_file_id = {back}");
     scene.database.sql(&open).await?;
-    scene.table.append(vec![file(9)]).await?;
+    scene.table.append(vec![file(10)]).await?;
     let mut by_values = settings();
     by_values.sweep.scan_limits.small_table = 0;
     let mut by_pieces = by_values;

@@ -34,7 +34,8 @@ pub struct Scene {
     pub database: TestDatabase,
     pub catalog: Catalog,
     pub table: Table,
-    /// Files of 0, 3, 8, 9 and 9 days; the second and the third have a vector.
+    /// Files of 0, 3, 9, 10 and 10 days; the second and the third have a vector. None expired within
+    /// the last day: the grace of `verify` counts from the midnight at which a day expires.
     pub files: Vec<i64>,
 }
 
@@ -44,7 +45,7 @@ impl Scene {
         let database = TestDatabase::new().await?;
         let catalog = database.catalog("lake").await?;
         let table = database.table(&catalog, "raw", &[Field::day("at")]).await?;
-        let files = table.append([0, 3, 8, 9, 9].map(file).to_vec()).await?.file_ids;
+        let files = table.append([0, 3, 9, 10, 10].map(file).to_vec()).await?.file_ids;
         table.register_vector(files[1], 1, None).await?;
         table.register_vector(files[2], 2, None).await?;
         database.govern(&table, "day(at)", "7d").await?;

@@ -41,7 +41,7 @@ async fn since(scene: &Scene, minutes: i64) -> Result<()> {
 async fn a_property_counts_from_its_snapshot_and_not_from_its_mirror() -> Result<()> {
     let scene = scene().await?;
     assert_eq!(scene.database.sweep_one().await?.counts().files, 3);
-    scene.table.append(vec![file(9), file(8)]).await?;
+    scene.table.append(vec![file(10), file(9)]).await?;
     let day_ago = Utc::now() - TimeDelta::days(1);
     scene.catalog.backdate_through(scene.catalog.head().await?, day_ago).await?;
     let is_new = "SELECT updated_at > now() - interval '5 minutes' FROM tailrace.policy";
