@@ -60,8 +60,6 @@ pub struct Policy {
     pub source_field_id: i64,
     /// How long a partition stays after its last instant.
     pub keep: Keep,
-    /// So many of the newest distinct time values that have a live file stay whatever their age.
-    pub keep_last: Option<i32>,
     pub mode: Mode,
     /// Whether its drops are fenced: consumers of the server's own feed are told to reconcile, at
     /// the price that every append prepared before conflicts once.
@@ -71,8 +69,6 @@ pub struct Policy {
     pub revision: i64,
     /// The text of the property that it was read from.
     pub property_text: Option<String>,
-    /// Whether whoever set it was shown what goes, and confirmed that.
-    pub is_confirmed: bool,
     /// What guards its table; nothing where the policy was read by itself.
     pub guards: Guards,
 }

@@ -99,8 +99,6 @@ pub async fn set_policy(
             keep,
             mode: wanted.mode.or(existing).unwrap_or(Mode::Enforce),
             fence: wanted.fence.unwrap_or(before.is_some_and(|before| before.fence)),
-            keep_last: None,
-            is_confirmed: false,
             revision: 0,
             property_text: None,
             guards: Guards::default(),

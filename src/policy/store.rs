@@ -33,14 +33,10 @@ pub struct PolicyRow {
     pub keep: String,
     /// The same in seconds.
     pub keep_seconds: i64,
-    /// So many of the newest time values stay whatever their age.
-    pub keep_last: Option<i32>,
     /// `enforce`, `observe` or `paused`.
     pub mode: String,
     /// Whether its drops are fenced.
     pub fence: bool,
-    /// Whether its setter was shown what goes, and confirmed that.
-    pub is_confirmed: bool,
     /// The property's text that a mirror was read from.
     pub property_text: Option<String>,
     /// Why a mirror is not followed.
@@ -64,10 +60,8 @@ impl PolicyRow {
             field: PolicyField::of(&self.field, self.source_field_id, shape),
             source_field_id: self.source_field_id,
             keep: Keep::from_stored(self.keep.clone(), self.keep_seconds),
-            keep_last: self.keep_last,
             mode: self.mode.parse()?,
             fence: self.fence,
-            is_confirmed: self.is_confirmed,
             revision: self.revision,
             property_text: self.property_text.clone(),
             guards: Guards::default(),
@@ -88,8 +82,8 @@ pub struct PolicyRows {
 pub async fn rows(connection: &mut Session, table: &TableIdentity) -> sqlx::Result<PolicyRows> {
     let rows = sqlx::query_as!(
         PolicyRow,
-        r#"select source, table_uuid, field, source_field_id, keep, keep_seconds,
-                  keep_last, mode, fence, is_confirmed, property_text, problem, revision, updated_at, updated_by
+        r#"select source, table_uuid, field, source_field_id, keep, keep_seconds, mode, fence,
+                  property_text, problem, revision, updated_at, updated_by
            from tailrace.policy where catalog_id = $1 and table_id = $2 and table_uuid = $3"#,
         table.catalog_id,
         table.table_id,
@@ -147,21 +141,19 @@ async fn write(
     sqlx::query_scalar!(
         r#"insert into tailrace.policy as before (catalog_id, table_id, source, table_uuid, field,
                source_field_id, keep, keep_seconds, mode, fence, property_text, revision, updated_by,
-               catalog_name, namespace_name, table_name, keep_last, is_confirmed)
+               catalog_name, namespace_name, table_name)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-               pg_catalog.nextval('tailrace.policy_revision'), $12, $13, $14, $15, $16, $17)
+               pg_catalog.nextval('tailrace.policy_revision'), $12, $13, $14, $15)
            on conflict (catalog_id, table_id, table_uuid, source) do update set
                field = excluded.field,
                source_field_id = excluded.source_field_id, keep = excluded.keep,
                keep_seconds = excluded.keep_seconds, mode = excluded.mode,
-               keep_last = excluded.keep_last, fence = excluded.fence,
-               is_confirmed = excluded.is_confirmed,
+               fence = excluded.fence,
                property_text = excluded.property_text, problem = null,
                revision = excluded.revision,
                updated_at = case
                  when before.source_field_id = excluded.source_field_id
                   and before.keep_seconds = excluded.keep_seconds and before.mode = excluded.mode
-                  and before.keep_last is not distinct from excluded.keep_last
                   and before.fence = excluded.fence and before.problem is null
                   and before.gone_seen_at is null
                  then before.updated_at else pg_catalog.clock_timestamp() end,
@@ -183,9 +175,7 @@ async fn write(
         by,
         table.catalog,
         table.namespace,
-        table.table,
-        policy.keep_last,
-        policy.is_confirmed
+        table.table
     )
     .fetch_one(connection)
     .await
