@@ -21,6 +21,7 @@ grant select on public.hog_file_removal to tailrace;
 grant select on tailrace.schema_migration to tailrace;
 grant select on tailrace.installation to tailrace;
 grant select, insert, update, delete on tailrace.policy to tailrace;
+grant select, insert, update, delete on tailrace.policy_change to tailrace;
 grant select, insert, update, delete on tailrace.guard_state to tailrace;
 grant select, insert, update, delete on tailrace.pause to tailrace;
 grant select, insert, update, delete on tailrace.hold to tailrace;

@@ -132,6 +132,7 @@ async fn set_policies(database: &Database, settings: &Settings) -> Result<Vec<Po
             mode: Some(Mode::Enforce),
             fence: None,
             by: DEMO,
+            reason: None,
         };
         policies.push(set_policy(&mut connection, wanted, settings.min_keep).await?.policy);
     }

@@ -1,5 +1,6 @@
-//! `tailrace policy set | get | list | unset`
+//! `tailrace policy set | get | list | history | unset`
 
+mod history;
 mod set;
 mod show;
 mod unset;
@@ -23,6 +24,8 @@ pub enum PolicyCommand {
     Get(show::GetArgs),
     /// Show the policies of all tables.
     List(show::ListArgs),
+    /// Show who changed a table's policies, when, from what to what, and why.
+    History(history::HistoryArgs),
     /// Take a table's stored policy away, or those of tables of its name that are gone.
     Unset(unset::UnsetArgs),
 }
@@ -39,7 +42,9 @@ struct TableArgs {
 
 pub async fn run(config: &Config, command: &PolicyCommand) -> anyhow::Result<u8> {
     let access = match command {
-        PolicyCommand::Get(_) | PolicyCommand::List(_) => Access::ReadOnly,
+        PolicyCommand::Get(_) | PolicyCommand::List(_) | PolicyCommand::History(_) => {
+            Access::ReadOnly
+        }
         PolicyCommand::Set(_) | PolicyCommand::Unset(_) => Access::ReadWrite,
     };
     let settings = Settings::from_config(config);
@@ -47,6 +52,7 @@ pub async fn run(config: &Config, command: &PolicyCommand) -> anyhow::Result<u8>
     let work = async |session: &mut Session| match command {
         PolicyCommand::Set(args) => set::set(session, args, &settings, &claims).await,
         PolicyCommand::Get(args) => show::get(session, args).await,
+        PolicyCommand::History(args) => history::history(session, args).await,
         PolicyCommand::List(args) => show::list(session, args).await,
         PolicyCommand::Unset(args) => unset::unset(session, args, &settings, &claims).await,
     };

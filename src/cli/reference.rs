@@ -26,6 +26,7 @@ const HEAD: &str = "# Commands\n\n\
     | `plan` | `as_of`, `tables` |\n\
     | `sweep` | `as_of`, `tables`, `failed_catalogs`, `skipped_catalogs` |\n\
     | `policy get`, `policy list` | `policies` |\n\
+    | `policy history` | `catalog`, `namespace`, `table`, `changes`, `next_before` |\n\
     | `policy set` | `policies`, `before`, `expired`, `problem` |\n\
     | `policy unset` | `catalog`, `namespace`, `table`, `unset`, `forgotten`, `takes_over` |\n\
     | `pause`, `resume` | `pauses`; of `resume` also `still`, the pauses that still cover it |\n\

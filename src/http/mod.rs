@@ -32,6 +32,7 @@ pub mod observe;
 pub mod passes;
 pub mod pauses;
 pub mod policies;
+pub mod policy_history;
 pub mod probes;
 pub mod routes;
 pub mod same_origin;

@@ -20,6 +20,8 @@ use crate::catalog::tables::{LiveTable, find_table};
 use crate::claims::{self, policy_changed};
 use crate::explicit::call::TableRef;
 use crate::explicit::problem::Problem;
+use crate::explicit::validate::{LONGEST_MESSAGE, fits};
+use crate::policy::history::Changer;
 use crate::policy::listing::{PoliciesAnswer, listed};
 use crate::policy::set::{Wanted, set_policy};
 use crate::policy::unset::unset_gone;
@@ -44,6 +46,9 @@ pub struct PolicyBody {
     /// every append that was prepared before conflicts once. Left as it is if not given.
     #[serde(default)]
     pub fence: Option<bool>,
+    /// Why, for whoever reads the history of the table's policies. At most 8 KiB.
+    #[serde(default)]
+    pub reason: Option<String>,
 }
 
 /// The parameters of a DELETE.
@@ -54,6 +59,8 @@ pub struct UnsetParams {
     /// Let the table's property take over.
     #[serde(default)]
     pub accept_property: bool,
+    /// Why, for whoever reads the history of the table's policies. At most 8 KiB.
+    pub reason: Option<String>,
 }
 
 /// The parameters of a plan.
@@ -139,6 +146,7 @@ async fn set(
     settings: &Settings,
     claims: &claims::Settings,
 ) -> Result<PoliciesAnswer, Failure> {
+    fits_reason(body.reason.as_deref())?;
     find(connection, table).await?;
     let wanted = Wanted {
         catalog: &table.catalog,
@@ -149,12 +157,18 @@ async fn set(
         mode: body.mode,
         fence: body.fence,
         by,
+        reason: body.reason.as_deref(),
     };
     let set = set_policy(connection, wanted, settings.min_keep)
         .await
         .map_err(|error| Failure::of(&error, Problem::Validation))?;
     policy_changed(connection, &set.table, claims).await;
     policies(connection, table).await
+}
+
+fn fits_reason(reason: Option<&str>) -> Result<(), Failure> {
+    let fits = fits(reason.unwrap_or_default(), LONGEST_MESSAGE);
+    fits.map_err(|why| Failure::Problem(Problem::Validation(format!("reason {why}"))))
 }
 
 /// Deletes the table's stored policy. Where it has none, the policies of dropped tables are deleted that
@@ -178,12 +192,14 @@ pub async fn delete_policy(
     Named(path): Named<TablePath>,
     Params(params): Params<UnsetParams>,
 ) -> Result<StatusCode, Failure> {
+    fits_reason(params.reason.as_deref())?;
     let mut session = state.sessions.open(Use::Change).await?;
     let (settings, claims) = (state.settings, state.claims);
     let work = async move {
-        let accept = params.accept_property;
+        let changer = Changer { name: &caller.name, reason: params.reason.as_deref() };
         let (connection, table) = (&mut session.connection, path.table());
-        let unset = unset(connection, &table, accept, &caller.name, &settings, &claims).await;
+        let accept = params.accept_property;
+        let unset = unset(connection, &table, accept, changer, &settings, &claims).await;
         session.close().await;
         unset
     };
@@ -194,7 +210,7 @@ async fn unset(
     connection: &mut Session,
     table: &TableRef,
     accept_property: bool,
-    by: &str,
+    changer: Changer<'_>,
     settings: &Settings,
     claims: &claims::Settings,
 ) -> Result<(), Failure> {
@@ -202,14 +218,14 @@ async fn unset(
     let live = match find(connection, table).await {
         Ok(live) => live,
         Err(failure @ Failure::Problem(Problem::NotFound(_))) => {
-            let gone = unset_gone(connection, &table.catalog, names, None, by).await?;
+            let gone = unset_gone(connection, &table.catalog, names, None, changer).await?;
             return if gone.is_empty() { Err(failure) } else { Ok(()) };
         }
         // A catalog that could not be asked says of no table that it is gone.
         Err(failure) => return Err(failure),
     };
     if store::rows(connection, &live.identity).await?.stored.is_none() {
-        let gone = unset_gone(connection, &table.catalog, names, Some(&live), by).await?;
+        let gone = unset_gone(connection, &table.catalog, names, Some(&live), changer).await?;
         if !gone.is_empty() {
             return Ok(());
         }
@@ -239,7 +255,7 @@ async fn unset(
             ))));
         }
     }
-    policy::unset::unset(connection, &live, by).await?;
+    policy::unset::unset(connection, &live, changer).await?;
     policy_changed(connection, &live.identity, claims).await;
     Ok(())
 }
@@ -289,7 +305,7 @@ async fn plan(
     plan.map(|plans| PlanReport::of(&plans)).ok_or_else(|| no_policy(table, ""))
 }
 
-async fn find(connection: &mut Session, table: &TableRef) -> Result<LiveTable, Failure> {
+pub(super) async fn find(connection: &mut Session, table: &TableRef) -> Result<LiveTable, Failure> {
     find_table(connection, &table.catalog, &table.namespace, &table.table)
         .await
         .map_err(|error| Failure::of(&error, Problem::NotFound))

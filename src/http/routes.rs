@@ -16,7 +16,8 @@ use super::failure::{Failure, of_panic};
 use super::observe::observe;
 use super::state::State;
 use super::{
-    changes, drops, drops_trace, explanations, holds, maintenance, pauses, policies, probes, verify,
+    changes, drops, drops_trace, explanations, holds, maintenance, pauses, policies,
+    policy_history, probes, verify,
 };
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -56,6 +57,7 @@ fn api() -> OpenApiRouter<Arc<State>> {
         .routes(routes!(pauses::pause_all, pauses::resume_all))
         .routes(routes!(pauses::pause_catalog, pauses::resume_catalog))
         .routes(routes!(pauses::pause_table, pauses::resume_table))
+        .routes(routes!(policy_history::get_history))
         .routes(routes!(holds::get_holds))
         .routes(routes!(holds::get_table_holds, holds::add_hold))
         .routes(routes!(holds::release_hold))

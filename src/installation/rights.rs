@@ -256,6 +256,7 @@ const LIST: &[Listed] = &[
         &[],
         &[
             ours("policy"),
+            ours("policy_change"),
             ours("guard_state"),
             ours("pause"),
             ours("hold"),

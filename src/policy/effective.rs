@@ -7,6 +7,7 @@ use crate::catalog::specs::{live_columns, table_shape};
 use crate::catalog::tables::{LiveTable, TableIdentity};
 use crate::events;
 use crate::guards::Guards;
+use crate::policy::history::Changer;
 use crate::policy::store::{self, PolicyRow, PolicyRows};
 use crate::policy::{Policy, Source, property};
 
@@ -119,7 +120,7 @@ async fn mirror(
     let TableIdentity { catalog, namespace, table: name, .. } = identity;
     let Some(value) = &table.property else {
         if rows.mirror.is_some() {
-            store::remove(connection, identity, Source::Property).await?;
+            store::remove(connection, identity, Source::Property, Changer::PROPERTY).await?;
             tracing::info!(
                 event = events::PROPERTY_REMOVED,
                 catalog,
@@ -148,7 +149,7 @@ async fn mirror(
         }
         Ok(policy) if policy.revision != 0 => Ok(Some(Ok(policy))),
         Ok(_) => {
-            let put = store::put(connection, identity, "table property", read).await?;
+            let put = store::put(connection, identity, Changer::PROPERTY, read).await?;
             if let Ok((_, policy)) = &put {
                 tracing::info!(
                     event = events::PROPERTY_MIRRORED,

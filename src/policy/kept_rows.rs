@@ -81,14 +81,14 @@ pub async fn settle_row(
     Ok(())
 }
 
-/// Removes one row as it was read: nothing happens where it was set anew since. Waits for a drop that is
+/// Removes one row as it was read, and returns whether it did: nothing happens where it was set anew since. Waits for a drop that is
 /// in its commit, should the table be back.
 pub async fn remove_row(
     connection: &mut Session,
     (catalog_id, table_id): (i64, i64),
     row: &PolicyRow,
-) -> sqlx::Result<()> {
-    sqlx::query!(
+) -> sqlx::Result<bool> {
+    let removed = sqlx::query!(
         r#"delete from tailrace.policy
            where catalog_id = $1 and table_id = $2 and table_uuid = $3 and source = $4
              and revision = $5"#,
@@ -100,5 +100,5 @@ pub async fn remove_row(
     )
     .execute(connection)
     .await?;
-    Ok(())
+    Ok(removed.rows_affected() > 0)
 }

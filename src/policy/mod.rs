@@ -1,12 +1,13 @@
 //! What a policy is ([`Policy`]), how its parts are read ([`keep`](crate::rules::keep), [`field`],
 //! [`property`]), what its field is called by now ([`present`]), how one is stored on demand ([`set`]) and taken
-//! away ([`mod@unset`]) and where it is kept ([`store`]), also when its table is gone ([`tombstones`]); and since
-//! when one is in force ([`governed`]).
+//! away ([`mod@unset`]) and where it is kept ([`store`]), also when its table is gone ([`tombstones`]); who changed
+//! one ([`history`]), and since when one is in force ([`governed`]).
 
 pub mod command;
 pub(crate) mod effective;
 pub mod field;
 pub mod governed;
+pub mod history;
 pub mod kept_rows;
 pub mod listing;
 pub mod present;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::field::FieldExpression;
+use super::history::Changer;
 use super::present::PolicyField;
 use super::store::PolicyRow;
 use super::{Mode, Policy, Source, property, store};
@@ -32,6 +33,8 @@ pub struct Wanted<'a> {
     pub fence: Option<bool>,
     /// Who asks.
     pub by: &'a str,
+    /// Why, for whoever reads it later.
+    pub reason: Option<&'a str>,
 }
 
 /// A policy that was set.
@@ -76,7 +79,8 @@ pub async fn set_policy(
     copy_specs(connection, identity.catalog_id, None).await?;
     let by = wanted.by;
     let of_row = |row: &PolicyRow| row.policy(&shape);
-    let put = store::put(connection, &identity, by, |rows| {
+    let changer = Changer { name: by, reason: wanted.reason };
+    let put = store::put(connection, &identity, changer, |rows| {
         let before = rows.stored.as_ref().map(of_row).transpose()?;
         // Of a property that is not followed, or gone and not yet seen to be, what its mirror says: it has that
         // mode again once it is followed.
@@ -110,7 +114,7 @@ pub async fn set_policy(
         event = events::POLICY_SET,
         catalog = identity.catalog, namespace = identity.namespace, table = identity.table,
         field = policy.field.text(), keep = %policy.keep, mode = %policy.mode,
-        revision = policy.revision, by,
+        revision = policy.revision, by, reason = wanted.reason,
         "A policy was set"
     );
     Ok(Set { table: identity, before, policy })

@@ -10,6 +10,7 @@
 
 use uuid::Uuid;
 
+use super::history::{self, Changer, Rule};
 use super::present::PolicyField;
 use super::{Policy, Source};
 use crate::catalog::session::Session;
@@ -69,6 +70,19 @@ impl PolicyRow {
     }
 }
 
+impl From<&PolicyRow> for Rule {
+    fn from(row: &PolicyRow) -> Self {
+        Rule {
+            field: row.field.clone(),
+            source_field_id: row.source_field_id,
+            keep: row.keep.clone(),
+            mode: row.mode.clone(),
+            fence: row.fence,
+            problem: row.problem.clone(),
+        }
+    }
+}
+
 /// The rows of one table: the stored policy and the property's mirror.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PolicyRows {
@@ -111,7 +125,7 @@ pub async fn rows(connection: &mut Session, table: &TableIdentity) -> sqlx::Resu
 pub async fn put(
     connection: &mut Session,
     table: &TableIdentity,
-    by: &str,
+    changer: Changer<'_>,
     made_of: impl FnOnce(&PolicyRows) -> Result<Policy, String>,
 ) -> sqlx::Result<Result<(PolicyRows, Policy), String>> {
     let mut transaction = connection.begin().await?;
@@ -126,7 +140,13 @@ pub async fn put(
     };
     // One that has its revision is one of the rows.
     if policy.revision == 0 {
-        policy.revision = write(&mut transaction, table, &policy, by).await?;
+        policy.revision = write(&mut transaction, table, &policy, changer.name).await?;
+        let row = match policy.source {
+            Source::Stored => &before.stored,
+            Source::Property => &before.mirror,
+        };
+        let rules = (row.as_ref().map(Rule::from), Some(Rule::from(&policy)));
+        history::note(&mut transaction, table, policy.source, rules, changer).await?;
     }
     transaction.commit().await?;
     Ok(Ok((before, policy)))
@@ -190,7 +210,8 @@ pub async fn note_problem(
 ) -> sqlx::Result<()> {
     let mut transaction = connection.begin().await?;
     lock_rows(&mut transaction, table).await?;
-    sqlx::query!(
+    let before = rows(&mut transaction, table).await?.mirror;
+    let noted = sqlx::query!(
         r#"update tailrace.policy set problem = $4,
                revision = pg_catalog.nextval('tailrace.policy_revision'),
                updated_at = pg_catalog.clock_timestamp()
@@ -203,6 +224,11 @@ pub async fn note_problem(
     )
     .execute(&mut *transaction)
     .await?;
+    if let (1.., Some(before)) = (noted.rows_affected(), before.as_ref().map(Rule::from)) {
+        let after = Rule { problem: Some(problem.to_owned()), ..before.clone() };
+        let rules = (Some(before), Some(after));
+        history::note(&mut transaction, table, Source::Property, rules, Changer::PROPERTY).await?;
+    }
     transaction.commit().await
 }
 
@@ -212,9 +238,11 @@ pub async fn remove(
     connection: &mut Session,
     table: &TableIdentity,
     source: Source,
+    changer: Changer<'_>,
 ) -> sqlx::Result<bool> {
     let mut transaction = connection.begin().await?;
     lock_rows(&mut transaction, table).await?;
+    let before = rows(&mut transaction, table).await?;
     let removed = sqlx::query!(
         r#"delete from tailrace.policy
            where catalog_id = $1 and table_id = $2 and table_uuid = $3 and source = $4"#,
@@ -235,6 +263,14 @@ pub async fn remove(
         )
         .execute(&mut *transaction)
         .await?;
+    }
+    let row = match source {
+        Source::Stored => before.stored,
+        Source::Property => before.mirror,
+    };
+    if let Some(row) = row {
+        history::note(&mut transaction, table, source, (Some(Rule::from(&row)), None), changer)
+            .await?;
     }
     transaction.commit().await?;
     Ok(removed.rows_affected() > 0)

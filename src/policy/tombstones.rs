@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
+use super::Source;
+use super::history::{self, Changer, Rule};
 use super::kept_rows::{KeptRow, all_rows, remove_row, settle_row};
 use crate::catalog::checks::replaced::left_policies;
 use crate::catalog::session::Session;
@@ -107,19 +109,34 @@ pub async fn settle(connection: &mut Session, live: &LiveTable) -> sqlx::Result<
 pub async fn forget(
     connection: &mut Session,
     tombstones: &[Tombstone],
-    by: &str,
+    changer: Changer<'_>,
 ) -> sqlx::Result<()> {
     for tombstone in tombstones {
         let KeptRow { catalog_id, table_id, row, .. } = &tombstone.kept;
-        remove_row(connection, (*catalog_id, *table_id), row).await?;
         let (namespace, table) = tombstone.names();
+        let identity = TableIdentity {
+            catalog_id: *catalog_id,
+            catalog: tombstone.catalog.clone(),
+            table_id: *table_id,
+            table_uuid: row.table_uuid,
+            namespace: namespace.clone(),
+            table: table.clone(),
+        };
+        let source = if row.source == "stored" { Source::Stored } else { Source::Property };
+        let mut transaction = connection.begin().await?;
+        if remove_row(&mut transaction, (*catalog_id, *table_id), row).await? {
+            let rules = (Some(Rule::from(row)), None);
+            history::note(&mut transaction, &identity, source, rules, changer).await?;
+        }
+        transaction.commit().await?;
         tracing::info!(
             event = events::POLICY_UNSET,
             catalog = tombstone.catalog,
             namespace,
             table,
             table_uuid = %row.table_uuid,
-            by,
+            by = changer.name,
+            reason = changer.reason,
             "The policy of a table that is gone was taken away"
         );
     }

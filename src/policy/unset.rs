@@ -1,26 +1,32 @@
 //! Takes a stored policy away. The caller asks whether that is meant, and shows what is dropped without the
 //! policy.
 
+use super::history::Changer;
 use super::tombstones::Tombstone;
 use super::{Source, store, tombstones};
 use crate::catalog::session::Session;
 use crate::catalog::tables::{LiveTable, TableIdentity};
 use crate::events;
 
-/// Takes a live table's stored policy away, in the name of `by`, and tells the log. Those of tables whose name or
+/// Takes a live table's stored policy away, in the name of `changer`, and tells the log. Those of tables whose name or
 /// place it has are no news then.
 ///
 /// Waits for a drop that is in its commit, as long as the session's `lock_timeout` allows.
-pub async fn unset(connection: &mut Session, live: &LiveTable, by: &str) -> sqlx::Result<()> {
+pub async fn unset(
+    connection: &mut Session,
+    live: &LiveTable,
+    changer: Changer<'_>,
+) -> sqlx::Result<()> {
     let TableIdentity { catalog, namespace, table, .. } = &live.identity;
-    store::remove(connection, &live.identity, Source::Stored).await?;
+    store::remove(connection, &live.identity, Source::Stored, changer).await?;
     tombstones::settle(connection, live).await?;
     tracing::info!(
         event = events::POLICY_UNSET,
         catalog,
         namespace,
         table,
-        by,
+        by = changer.name,
+        reason = changer.reason,
         "A policy was taken away"
     );
     Ok(())
@@ -32,9 +38,9 @@ pub async fn unset_gone(
     catalog: &str,
     names: (&str, &str),
     live: Option<&LiveTable>,
-    by: &str,
+    changer: Changer<'_>,
 ) -> sqlx::Result<Vec<Tombstone>> {
     let gone = tombstones::of_name(connection, catalog, names, live).await?;
-    tombstones::forget(connection, &gone, by).await?;
+    tombstones::forget(connection, &gone, changer).await?;
     Ok(gone)
 }

@@ -14,6 +14,7 @@ use crate::catalog::session::Session;
 use crate::catalog::tombstones::{self, GoneTable, NamedPolicy};
 use crate::events;
 use crate::policy::command::{forget, set_again};
+use crate::policy::history;
 use crate::rules::instant::UtcInstant;
 use crate::trace::advance;
 
@@ -43,6 +44,14 @@ pub async fn keep_house(
         );
     }
     if let Some(now) = now.to_chrono() {
+        let purged = history::purge(control, now, settings.history_keep, &but).await;
+        if let Err(error) = purged {
+            tracing::warn!(
+                event = events::PURGE_FAILED,
+                %error,
+                "Old changes of policies could not be deleted"
+            );
+        }
         let looked = look_after_tombstones(control, now, settings.history_keep, &but).await;
         if let Err(error) = looked {
             tracing::warn!(

@@ -10,7 +10,7 @@ use crate::catalog::errors::describe;
 use crate::catalog::session::{Session, within};
 use crate::catalog::tables::find_table;
 use crate::claims::{self, policy_changed};
-use crate::cli::arguments::author;
+use crate::cli::arguments::{author, message};
 use crate::cli::text::counted;
 use crate::cli::{DONE, Output, out};
 use crate::guards::Guards;
@@ -45,6 +45,9 @@ pub struct SetArgs {
     /// Who sets it; the user of this session if not given.
     #[arg(long, value_name = "NAME", value_parser = author)]
     by: Option<String>,
+    /// Why, for whoever reads `tailrace policy history`.
+    #[arg(long, value_name = "TEXT", value_parser = message)]
+    reason: Option<String>,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -92,6 +95,7 @@ pub async fn set(
         mode: args.mode,
         fence: args.fence,
         by: args.by.as_ref().unwrap_or(&user),
+        reason: args.reason.as_deref(),
     };
     let Set { table, before, policy } = set_policy(connection, wanted, settings.min_keep).await?;
     policy_changed(connection, &table, claims).await;

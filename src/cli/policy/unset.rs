@@ -9,9 +9,10 @@ use crate::catalog::errors::describe;
 use crate::catalog::session::Session;
 use crate::catalog::tables::LiveTable;
 use crate::claims::{self, policy_changed};
-use crate::cli::arguments::TableName;
+use crate::cli::arguments::{TableName, author, message};
 use crate::cli::plan::table_text;
 use crate::cli::{DONE, FAILED, Output, out};
+use crate::policy::history::Changer;
 use crate::policy::unset::unset_gone;
 use crate::policy::{self, Policy, store};
 use crate::sweep::Settings;
@@ -26,6 +27,12 @@ pub struct UnsetArgs {
     /// Do it even though the table's property takes over.
     #[arg(long)]
     yes: bool,
+    /// Who takes it away; the user of this session if not given.
+    #[arg(long, value_name = "NAME", value_parser = author)]
+    by: Option<String>,
+    /// Why, for whoever reads `tailrace policy history`.
+    #[arg(long, value_name = "TEXT", value_parser = message)]
+    reason: Option<String>,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -82,6 +89,9 @@ pub async fn unset(
     claims: &claims::Settings,
 ) -> anyhow::Result<u8> {
     let TableArgs { catalog, table: TableName { namespace, table } } = &args.table;
+    let user = session_user();
+    let changer =
+        Changer { name: args.by.as_ref().unwrap_or(&user), reason: args.reason.as_deref() };
     let mut answer = Answer {
         catalog: catalog.clone(),
         namespace: namespace.clone(),
@@ -93,13 +103,13 @@ pub async fn unset(
         // If the database did not answer, it is not known whether a table no longer exists.
         Err(error) if error.chain().any(|cause| cause.is::<sqlx::Error>()) => return Err(error),
         Err(error) => {
-            answer.forgotten = forget_gone(connection, &args.table, None).await?;
+            answer.forgotten = forget_gone(connection, args, changer, None).await?;
             return if answer.forgotten.is_empty() { Err(error) } else { show(args, &answer) };
         }
     };
     let rows = store::rows(connection, &live.identity).await?;
     if rows.stored.is_none() {
-        answer.forgotten = forget_gone(connection, &args.table, Some(&live)).await?;
+        answer.forgotten = forget_gone(connection, args, changer, Some(&live)).await?;
         if !answer.forgotten.is_empty() {
             return show(args, &answer);
         }
@@ -125,7 +135,7 @@ pub async fn unset(
         say("tailrace: the stored policy stays; say --yes to let the property take over\n");
         return Ok(FAILED);
     }
-    policy::unset::unset(connection, &live, &session_user()).await?;
+    policy::unset::unset(connection, &live, changer).await?;
     policy_changed(connection, &live.identity, claims).await;
     answer.unset = true;
     show(args, &answer)
@@ -166,11 +176,12 @@ fn text(answer: &Answer) -> String {
 /// Returns them.
 async fn forget_gone(
     connection: &mut Session,
-    args: &TableArgs,
+    args: &UnsetArgs,
+    changer: Changer<'_>,
     live: Option<&LiveTable>,
 ) -> anyhow::Result<Vec<Forgotten>> {
-    let TableArgs { catalog, table: TableName { namespace, table } } = args;
-    let gone = unset_gone(connection, catalog, (namespace, table), live, &session_user()).await?;
+    let TableArgs { catalog, table: TableName { namespace, table } } = &args.table;
+    let gone = unset_gone(connection, catalog, (namespace, table), live, changer).await?;
     let forgotten = |row: policy::store::PolicyRow| Forgotten {
         field: row.field,
         keep: row.keep,

@@ -41,6 +41,7 @@ async fn every_documented_path_is_there_with_and_without_version() {
         format!("DELETE {table}/partition-retention"),
         format!("GET {table}/partition-retention"),
         format!("GET {table}/partition-retention/drops"),
+        format!("GET {table}/partition-retention/history"),
         format!("GET {table}/partition-retention/plan"),
         format!("PUT {table}/partition-retention"),
         format!("GET {table}/partitions/explain"),

@@ -69,6 +69,7 @@ async fn all_that_is_added_is_in_our_own_schema() -> Result<()> {
             "noted_head",
             "pause",
             "policy",
+            "policy_change",
             "schema_migration",
             "source_column_type",
             "spec_copy",

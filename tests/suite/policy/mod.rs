@@ -3,6 +3,7 @@
 
 mod binding;
 mod commands;
+mod history;
 mod modes;
 mod orphaned;
 mod properties;

@@ -7,6 +7,7 @@ use tailrace::catalog::specs::table_shape;
 use tailrace::catalog::tables::{LiveTable, catalogs, live_tables};
 use tailrace::guards::Guards;
 use tailrace::policy::field::FieldExpression;
+use tailrace::policy::history::Changer;
 use tailrace::policy::present::PolicyField;
 use tailrace::policy::store;
 use tailrace::policy::{Mode, Policy, Source};
@@ -93,7 +94,13 @@ impl TestDatabase {
             property_text: None,
             guards: Guards::default(),
         };
-        let put = store::put(&mut session, &live.identity, "tester", |_| Ok(policy)).await?;
+        let put = store::put(
+            &mut session,
+            &live.identity,
+            Changer { name: "tester", reason: None },
+            |_| Ok(policy),
+        )
+        .await?;
         close(session).await;
         let (_, policy) = put.map_err(anyhow::Error::msg)?;
         Ok(policy.revision)

@@ -66,6 +66,7 @@ async fn plans(statistics: Statistics, planned: Planned) -> Result<()> {
         mode: None,
         fence: None,
         by: "tester",
+        reason: None,
     };
     set_policy(&mut session, wanted, Duration::ZERO).await?;
     close(session).await;
