@@ -16,8 +16,8 @@ part=${BASH_REMATCH[1]} parts=${BASH_REMATCH[2]}
 mutants=$(scripts/ensure-cargo-mutants.sh)
 output=target/mutants/$part-of-$parts
 mkdir -p "$output"
-# Nobody looks at the mutants in a debugger, and no counterexample of a mutant is to be kept.
-export CARGO_PROFILE_DEV_DEBUG=0 PROPTEST_DISABLE_FAILURE_PERSISTENCE=1
+# Nobody looks at the mutants in a debugger, and no counterexample of a mutant is made smaller or kept.
+export CARGO_PROFILE_DEV_DEBUG=0 PROPTEST_DISABLE_FAILURE_PERSISTENCE=1 PROPTEST_MAX_SHRINK_ITERS=0
 # cargo-mutants counts parts from 0. It answers 2 where a test is missing, and 3 where a mutant ran into the time limit.
 "$mutants" mutants --package tailrace-rules --jobs "${MUTANTS_JOBS:-1}" --shard "$((part - 1))/$parts" \
   --no-shuffle --timeout 20 --output "$output"
