@@ -6,7 +6,7 @@ export SQLX_OFFLINE = true
 # The folder of the server programs: those that are installed, else those of a Python wheel.
 POSTGRES = TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh)" && export TAILRACE_PG_BIN
 
-.PHONY: help demo test check matrix soak bench queries install setup
+.PHONY: help demo test check matrix soak mutants bench queries install setup
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -36,6 +36,11 @@ SOAK ?= 10m
 soak: setup ## everybody at work on one lake for 10m; SOAK=1h for longer
 	@$(POSTGRES) && TAILRACE_SOAK="$(SOAK)" \
 	  $(CARGO) test --locked --test suite -- --nocapture soak calendar::cut calendar::orders
+
+# SHARD=2/8 tries the second of eight parts. HAND=1 tries those of tests/mutants instead, HAND="NAME NAME" some of them.
+SHARD ?= 1/1
+mutants: setup ## that a test fails for each change of a rule; SHARD=1/8, HAND=1
+	@$(if $(HAND),$(POSTGRES) && scripts/hand-mutants.sh $(filter-out 1,$(HAND)),scripts/mutants.sh $(SHARD))
 
 # ROWS="hold cold" measures some rows, BENCH=quick a twentieth of the size. Neither writes the page.
 bench: setup ## measures for docs/performance.md; BENCH=quick only tries it

@@ -101,6 +101,15 @@ mod tests {
         assert_eq!(group(&[1, 21], &limits(false)), vec![Whole(vec![0]), Oversize(1)]);
     }
 
+    #[test]
+    fn a_batch_has_its_tuples_in_order() {
+        assert_eq!(Whole(vec![2, 0]).tuples(), [2, 0]);
+        assert_eq!((Split(3).tuples(), Oversize(4).tuples()), (vec![3], vec![4]));
+        let tuples = [7, 8, 9];
+        assert_eq!(Whole(vec![2, 0]).of(&tuples), Whole(vec![9, 7]));
+        assert_eq!((Split(1).of(&tuples), Oversize(2).of(&tuples)), (Split(8), Oversize(9)));
+    }
+
     proptest! {
         #[test]
         fn nothing_is_lost_doubled_or_reordered(files in prop::collection::vec(0_i64..30, 0..60)) {

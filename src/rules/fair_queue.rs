@@ -270,6 +270,7 @@ mod tests {
         let first = queue.next(MINUTE, 1).map(|slice| slice.whose);
         assert_eq!(first, Some("a"));
         queue.again(Step::Due, "a");
+        assert!(queue.has_more());
         assert_eq!(queue.first_step(), Some(Step::Rest));
         assert_eq!(queue.clone().take(Step::Rest).collect::<Vec<_>>(), ["b", "c"]);
         assert_eq!(queue.left().collect::<Vec<_>>(), ["b", "c", "a"]);

@@ -123,6 +123,7 @@ mod tests {
     fn a_value_is_held_wherever_it_may_be() {
         let scope = HoldScope::Value { source_field_id: TEAM, value: "42".to_owned() };
         let held = Held::of([(9, scope)]);
+        assert!(!held.is_empty());
         for (spec_id, values, expected) in [
             (Some(1), vec![Some("20713"), Some("42")], Some(9)),
             (Some(1), vec![Some("20713"), Some("43")], None),
@@ -138,6 +139,7 @@ mod tests {
     fn a_partition_is_held_under_its_own_spec_alone() {
         let partition = HeldPartition { spec_id: 2, values: vec![Some("20713".to_owned())] };
         let held = Held::of([(3, HoldScope::Partitions(vec![partition]))]);
+        assert!(!held.is_empty());
         for (spec_id, value, expected) in [
             (Some(2), Some("20713"), Some(3)),
             (Some(2), Some("20714"), None),

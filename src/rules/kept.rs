@@ -173,3 +173,6 @@ impl KeptCounts {
         self.next_expiry = earlier(self.next_expiry, leaves_at);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -44,3 +44,36 @@ where
     let objects = Vec::<Object<T>>::deserialize(from)?;
     Ok(objects.into_iter().map(|Object(value)| value).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Pair {
+        a: i64,
+        b: i64,
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Pairs {
+        #[serde(deserialize_with = "each")]
+        pairs: Vec<Pair>,
+    }
+
+    #[test]
+    fn an_object_is_read_and_an_array_is_none() {
+        let read = |text| serde_json::from_str::<Object<Pair>>(text);
+        assert_eq!(read(r#"{"b": 2, "a": 1}"#).unwrap().0, Pair { a: 1, b: 2 });
+        let error = read("[1, 2]").unwrap_err().to_string();
+        assert!(error.ends_with("expected an object at line 1 column 0"), "{error}");
+    }
+
+    #[test]
+    fn a_list_has_objects_alone() {
+        let read = |text| serde_json::from_str::<Pairs>(text);
+        let pairs = read(r#"{"pairs": [{"a": 1, "b": 2}, {"a": 3, "b": 4}]}"#).unwrap().pairs;
+        assert_eq!(pairs, [Pair { a: 1, b: 2 }, Pair { a: 3, b: 4 }]);
+        assert!(read(r#"{"pairs": [[1, 2]]}"#).is_err());
+    }
+}

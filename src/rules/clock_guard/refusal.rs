@@ -95,3 +95,59 @@ fn moved(nanos: i128) -> String {
     let way = if nanos < 0 { "went back" } else { "went on" };
     format!("{way} by {}", roughly(seconds(nanos)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAX_SKEW: Duration = Duration::from_secs(30);
+
+    fn jumped(witness: Witness, database_nanos: i128, witness_nanos: i128) -> Refusal {
+        Refusal::Jumped { witness, database_nanos, witness_nanos, max_skew: MAX_SKEW }
+    }
+
+    #[test]
+    fn only_the_boot_time_of_this_process_is_by_boot() {
+        let since = UtcInstant::from_nanos(0);
+        assert!(jumped(Witness::BootTime, 0, 0).is_by_boot());
+        assert!(!jumped(Witness::Host, 0, 0).is_by_boot());
+        assert!(!Refusal::StillAhead { since }.is_by_boot());
+    }
+
+    #[test]
+    fn each_refusal_says_what_was_measured() {
+        let (early, late) = (UtcInstant::from_nanos(0), UtcInstant::from_nanos(61_000_000_000));
+        let apart = |database, host| Refusal::Apart { database, host, max_skew: MAX_SKEW };
+        for (refusal, text) in [
+            (
+                apart(early, late),
+                "the database's clock (1970-01-01T00:00:00Z) is 61 seconds behind this host's \
+                 (1970-01-01T00:01:01Z), and guard.max_clock_skew is 30s",
+            ),
+            (
+                apart(late, early),
+                "the database's clock (1970-01-01T00:01:01Z) is 61 seconds ahead of this host's \
+                 (1970-01-01T00:00:00Z), and guard.max_clock_skew is 30s",
+            ),
+            (
+                jumped(Witness::Host, -90_000_000_000, 0),
+                "since the last accepted pass the database's clock went back by 90 seconds, and \
+                 this host's clock went on by 0 seconds: more than twice guard.max_clock_skew (30s) \
+                 lies between them",
+            ),
+            (
+                jumped(Witness::BootTime, 7_200_000_000_000, 1_000_000_000),
+                "since the last accepted pass the database's clock went on by 2 hours, and \
+                 CLOCK_BOOTTIME went on by 1 second: more than twice guard.max_clock_skew (30s) \
+                 lies between them",
+            ),
+            (
+                Refusal::StillAhead { since: early },
+                "another process found by CLOCK_BOOTTIME at 1970-01-01T00:00:00Z that the \
+                 database's clock had jumped, and it has not gone back since",
+            ),
+        ] {
+            assert_eq!(refusal.to_string(), text);
+        }
+    }
+}

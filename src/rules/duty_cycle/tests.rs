@@ -57,6 +57,8 @@ fn the_rest_is_in_proportion() {
         (SECOND, 0.5, SECOND),
         (SECOND, 1.0, Duration::ZERO),
         (Duration::ZERO, 0.2, Duration::ZERO),
+        // With the next one all of the share of a minute, and no more.
+        (6 * SECOND, 0.2, 24 * SECOND),
         // Longer than the share of a minute.
         (20 * SECOND, 0.2, 80 * SECOND),
     ] {

@@ -14,7 +14,7 @@ use super::{pages, read};
 const REQUIRED: &str = "TAILRACE_TEST_CLIENTS_REQUIRED";
 
 /// The blocks that nobody runs, by page and line of the page's blocks, as their marks say why.
-const NOT_RUN: [(&str, &str); 11] = [
+const NOT_RUN: [(&str, &str); 12] = [
     ("CONTRIBUTING.md", "it builds and tests everything"),
     ("CONTRIBUTING.md", "it builds the tests that this is one of"),
     ("README.md", "tests/suite/demo runs it"),
@@ -24,6 +24,7 @@ const NOT_RUN: [(&str, &str); 11] = [
     ("docs/http.md", "7c0e... stands for the UUID of a table, which is emptied"),
     ("docs/install.md", "it builds for minutes"),
     ("docs/install.md", "the host is yours to put in"),
+    ("docs/mutants.md", "it builds tailrace once for each mutant"),
     ("docs/what-to-do-when.md", "it writes to /etc"),
     ("docs/what-to-do-when.md", "it asks on a terminal"),
 ];
