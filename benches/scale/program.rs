@@ -42,6 +42,7 @@ pub async fn govern(db: &Db, keep: &str) -> Result<()> {
         mode: None,
         fence: None,
         by: "benchmark",
+        reason: None,
     };
     set_policy(&mut session, wanted, Duration::from_secs(1)).await?;
     close(session).await;
