@@ -183,6 +183,26 @@ mod tests {
         assert!(may(&untyped, Some(1), &other, "42"));
     }
 
+    /// Another column's own value, or another transform of the column, says nothing of the column's value.
+    #[test]
+    fn only_the_column_as_it_is_tells_its_value() {
+        let field = |source_field_id, transform: &str, key_index| SpecField {
+            key_index,
+            source_field_id,
+            transform: transform.to_owned(),
+            transform_param: None,
+        };
+        let mut book = SpecBook::of_definitions([
+            (1, vec![field(3, "identity", 0), field(TEAM, "identity", 1)]),
+            (2, vec![field(TEAM, "year", 0)]),
+        ]);
+        book.column_types.insert(TEAM, BTreeSet::from(["int".to_owned()]));
+        book.past.entry(1).or_default().began_with_table = true;
+        assert!(may_have(&book, Some(1), &tuple(&[Some("41"), Some("42")]), TEAM, "42"));
+        assert!(!may_have(&book, Some(1), &tuple(&[Some("42"), Some("41")]), TEAM, "42"));
+        assert!(may_have(&book, Some(2), &tuple(&[Some("41")]), TEAM, "42"));
+    }
+
     #[test]
     fn a_tuple_has_a_value_surely_where_no_spec_has_another_field_there() {
         let of = |book: &SpecBook, spec_id, values: &[Option<&str>]| {

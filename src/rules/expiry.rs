@@ -252,4 +252,6 @@ pub fn shortened(text: &str) -> String {
 }
 
 #[cfg(test)]
+mod judge_tests;
+#[cfg(test)]
 mod tests;

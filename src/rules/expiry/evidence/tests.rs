@@ -253,3 +253,18 @@ fn the_first_snapshot_that_is_certainly_late() {
         assert_eq!(first(12), None, "one is dated after now");
     }
 }
+
+/// A file is newer by a bound after the cutoff, and only where newer rows keep a tuple.
+#[test]
+fn a_file_is_newer_by_a_bound_after_the_cutoff() {
+    for (upper, expected) in [
+        (None, false),
+        (Some(micros("2026-11-22T23:59:59.999999Z")), false),
+        (Some(micros("2026-11-23T00:00:00Z")), false),
+        (Some(micros("2026-11-23T00:00:00.000001Z")), true),
+    ] {
+        assert_eq!(rule().is_newer(&file(upper)), expected, "{upper:?}");
+        let warns = EvidenceRule { blocks_newer: false, ..rule() };
+        assert!(!warns.is_newer(&file(upper)), "{upper:?}");
+    }
+}

@@ -75,6 +75,7 @@ async fn an_accepted_pass_has_all_of_that_to_do() -> Result<()> {
             "tailrace.drop_receipt",
             "tailrace.noted_head",
             "tailrace.policy",
+            "tailrace.policy_change",
             "tailrace.source_column_type",
             "tailrace.spec_copy",
             "tailrace.table_state",
