@@ -9,7 +9,7 @@ create table tailrace.policy_change (
   namespace_name text not null,
   table_name text not null,
   source text not null,
-  -- The policy as {field, keep, mode, fence, problem}; null where there was none, or is none any more.
+  -- The policy as {field, source_field_id, keep, mode, fence, problem}; null where there was none, or is none any more.
   before jsonb,
   after jsonb,
   changed_by text not null,

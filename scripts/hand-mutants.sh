@@ -84,7 +84,7 @@ for file in "${files[@]}"; do
   name=$(basename "$file" .mutant)
   printf '| %s | %s | %s | %s |\n' "$name" "$(sed -n 's/^broken: //p' "$file")" \
     "$(sed -n 's/^test: [a-z]* \(.*\)$/`\1`/p' "$file" | paste -sd' ' -)" "$said"
-  cp "$project/$path" "$path"
+  git -C "$project" show "HEAD:$path" >"$path"
   touch "$path"
 done
 ((wrong == 0)) || { echo "hand-mutants.sh: $wrong kinds of tests were not red" >&2; exit 1; }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::extract::TablePath;
-use super::extract::{Named, Params};
+use super::extract::{Named, Params, limit};
 use super::failure::ErrorBody;
 use super::failure::Failure;
 use super::sessions::Use;
@@ -18,9 +18,6 @@ use crate::catalog::tables::catalogs;
 use crate::explicit::call::TableRef;
 use crate::explicit::problem::Problem;
 use crate::trace::{Asked, MOST, TraceReport, trace};
-
-/// The number of drops in an answer where `limit` is not given.
-const TOLD: i64 = 100;
 
 /// The parameters of the list of drops.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -52,11 +49,7 @@ pub async fn get_drops(
     Named(path): Named<TablePath>,
     Params(params): Params<DropsParams>,
 ) -> Result<Json<TraceReport>, Failure> {
-    let limit = params.limit.unwrap_or(TOLD);
-    if !(1..=MOST).contains(&limit) {
-        let detail = format!("limit is {limit}, not between 1 and {MOST}");
-        return Err(Failure::Problem(Problem::Validation(detail)));
-    }
+    let limit = limit(params.limit, MOST)?;
     let before = params.before.unwrap_or(i64::MAX);
     let mut session = state.sessions.open(Use::Look).await?;
     let work = async move {

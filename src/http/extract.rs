@@ -91,6 +91,16 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<State>> for Params<T> {
     }
 }
 
+/// How many entries a page has: 1 to `most`, 100 where `asked` is not given.
+pub fn limit(asked: Option<i64>, most: i64) -> Result<i64, Failure> {
+    let limit = asked.unwrap_or(100);
+    if !(1..=most).contains(&limit) {
+        let detail = format!("limit is {limit}, not between 1 and {most}");
+        return Err(Failure::Problem(Problem::Validation(detail)));
+    }
+    Ok(limit)
+}
+
 /// No parameters. A query with a parameter is refused, because its sender may rely on the
 /// parameter.
 #[derive(Debug, serde::Deserialize)]

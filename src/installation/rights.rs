@@ -256,7 +256,6 @@ const LIST: &[Listed] = &[
         &[],
         &[
             ours("policy"),
-            ours("policy_change"),
             ours("guard_state"),
             ours("pause"),
             ours("hold"),
@@ -266,6 +265,8 @@ const LIST: &[Listed] = &[
             ours("catalog_state"),
         ],
     ),
+    // Nobody changes what happened.
+    (Purpose::Passes, &["SELECT", "INSERT", "DELETE"], &[], &[ours("policy_change")]),
     (Purpose::Passes, &["USAGE"], &[], &[Object::Sequence(Whose::Ours, "policy_revision")]),
     (
         Purpose::Passes,

@@ -1,7 +1,10 @@
 //! Who changed the policies of a table, when, from what to what, and why: `tailrace.policy_change`.
 //!
-//! Whoever changes a policy writes the row in the same transaction, so there is no change without one, and
-//! none of a change that was rolled back.
+//! Whoever changes a policy writes the row in the same transaction: there is no change without a row, and no row
+//! of a change that was rolled back, or whose connection broke before its COMMIT. Changes of tables that are there
+//! are made one at a time (see [`super::store`]), so that their ids ascend in the order in which they are committed,
+//! and a page misses none. Nothing here takes the commit lock, and no drop reads the table. What an earlier program
+//! changes beside this one has no row.
 
 use std::time::Duration;
 
@@ -25,13 +28,13 @@ pub struct Changer<'a> {
 }
 
 impl Changer<'static> {
-    /// A pass that read the table's property.
+    /// Whoever reads the table's property: a pass, or a renewal of claims.
     pub const PROPERTY: Self = Changer { name: "table property", reason: None };
 }
 
 /// What a policy said before or after a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Rule {
+pub struct PolicyTerms {
     /// The field as written.
     pub field: String,
     /// The id of the column that it means.
@@ -47,9 +50,9 @@ pub struct Rule {
     pub problem: Option<String>,
 }
 
-impl From<&Policy> for Rule {
+impl From<&Policy> for PolicyTerms {
     fn from(policy: &Policy) -> Self {
-        Rule {
+        PolicyTerms {
             field: policy.field.text().to_owned(),
             source_field_id: policy.source_field_id,
             keep: policy.keep.text().to_owned(),
@@ -72,16 +75,16 @@ pub struct PolicyChange {
     /// `stored`, or `property` for the table's property.
     pub source: String,
     /// What the policy said before; null where there was none.
-    pub before: Option<Rule>,
+    pub before: Option<PolicyTerms>,
     /// What it says since; null where it was taken away.
-    pub after: Option<Rule>,
+    pub after: Option<PolicyTerms>,
     /// Why, by whoever changed it.
     pub reason: Option<String>,
 }
 
 /// Changes of the policies of a table, the newest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ChangesAnswer {
+pub struct PolicyHistory {
     /// The catalog's name.
     pub catalog: String,
     /// The namespace's name.
@@ -100,10 +103,11 @@ pub(super) async fn note(
     transaction: &mut Session,
     table: &TableIdentity,
     source: Source,
-    (before, after): (Option<Rule>, Option<Rule>),
+    (before, after): (Option<PolicyTerms>, Option<PolicyTerms>),
     changer: Changer<'_>,
 ) -> sqlx::Result<()> {
-    if before == after && changer.reason.is_none() {
+    let reason = changer.reason.filter(|reason| !reason.trim().is_empty());
+    if before == after && reason.is_none() {
         return Ok(());
     }
     sqlx::query!(
@@ -120,11 +124,34 @@ pub(super) async fn note(
         before.map(Json) as _,
         after.map(Json) as _,
         changer.name,
-        changer.reason
+        reason
     )
     .execute(transaction)
     .await?;
     Ok(())
+}
+
+/// The table that had this name when a policy of it was changed last: where no live table has it, its history
+/// is found by that.
+pub async fn last_of_name(
+    connection: &mut Session,
+    catalog: &str,
+    namespace: &str,
+    table: &str,
+) -> sqlx::Result<Option<TableIdentity>> {
+    sqlx::query_as!(
+        TableIdentity,
+        r#"select catalog_id, catalog_name as catalog, table_id, table_uuid,
+                  namespace_name as namespace, table_name as "table"
+           from tailrace.policy_change
+           where catalog_name = $1 and namespace_name = $2 and table_name = $3
+           order by change_id desc limit 1::bigint"#,
+        catalog,
+        namespace,
+        table
+    )
+    .fetch_optional(connection)
+    .await
 }
 
 /// The newest changes of a table's policies, at most `limit`, that are older than the change `before`.
@@ -133,11 +160,11 @@ pub async fn changes(
     table: &TableIdentity,
     before: i64,
     limit: i64,
-) -> sqlx::Result<ChangesAnswer> {
+) -> sqlx::Result<PolicyHistory> {
     let mut changes = sqlx::query_as!(
         PolicyChangeRow,
         r#"select change_id, changed_at, changed_by, source, reason,
-                  before as "before: Json<Rule>", after as "after: Json<Rule>"
+                  before as "before: Json<PolicyTerms>", after as "after: Json<PolicyTerms>"
            from tailrace.policy_change
            where catalog_id = $1 and table_uuid = $2 and change_id < $3
            order by change_id desc limit $4 + 1::bigint"#,
@@ -153,7 +180,7 @@ pub async fn changes(
     let TableIdentity { catalog, namespace, table, .. } = table.clone();
     let next_before = changes.last().map(|last| last.change_id).filter(|_| has_more);
     let changes = changes.into_iter().map(PolicyChange::from).collect();
-    Ok(ChangesAnswer { catalog, namespace, table, changes, next_before })
+    Ok(PolicyHistory { catalog, namespace, table, changes, next_before })
 }
 
 /// A row as it is stored.
@@ -163,13 +190,13 @@ struct PolicyChangeRow {
     changed_by: String,
     source: String,
     reason: Option<String>,
-    before: Option<Json<Rule>>,
-    after: Option<Json<Rule>>,
+    before: Option<Json<PolicyTerms>>,
+    after: Option<Json<PolicyTerms>>,
 }
 
 impl From<PolicyChangeRow> for PolicyChange {
     fn from(row: PolicyChangeRow) -> Self {
-        let rule = |stored: Option<Json<Rule>>| stored.map(|Json(rule)| rule);
+        let rule = |stored: Option<Json<PolicyTerms>>| stored.map(|Json(rule)| rule);
         PolicyChange {
             change_id: row.change_id,
             changed_at: row.changed_at,

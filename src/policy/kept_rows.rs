@@ -81,8 +81,8 @@ pub async fn settle_row(
     Ok(())
 }
 
-/// Removes one row as it was read, and returns whether it did: nothing happens where it was set anew since. Waits for a drop that is
-/// in its commit, should the table be back.
+/// Removes one row as it was read, and returns whether it did: nothing happens where it was set anew since. Waits for
+/// a drop that is in its commit, should the table be back.
 pub async fn remove_row(
     connection: &mut Session,
     (catalog_id, table_id): (i64, i64),

@@ -76,7 +76,7 @@ impl ListedPolicy {
         let (namespace, table) = tombstone.names();
         let gone_since = tombstone.gone_since();
         let row = tombstone.kept.row;
-        let source = if row.source == "stored" { Source::Stored } else { Source::Property };
+        let source = row.source();
         let names = [tombstone.catalog, namespace, table];
         ListedPolicy { gone: true, gone_since, ..Self::of(names, row, source, false) }
     }

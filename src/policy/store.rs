@@ -10,7 +10,7 @@
 
 use uuid::Uuid;
 
-use super::history::{self, Changer, Rule};
+use super::history::{self, Changer, PolicyTerms};
 use super::present::PolicyField;
 use super::{Policy, Source};
 use crate::catalog::session::Session;
@@ -51,13 +51,18 @@ pub struct PolicyRow {
 }
 
 impl PolicyRow {
+    /// Where it comes from.
+    pub fn source(&self) -> Source {
+        if self.source == "stored" { Source::Stored } else { Source::Property }
+    }
+
     /// The row as a policy, of a table with these columns.
     ///
     /// # Errors
     /// A mode that this version does not know.
     pub fn policy(&self, shape: &TableShape) -> Result<Policy, String> {
         Ok(Policy {
-            source: if self.source == "stored" { Source::Stored } else { Source::Property },
+            source: self.source(),
             field: PolicyField::of(&self.field, self.source_field_id, shape),
             source_field_id: self.source_field_id,
             keep: Keep::from_stored(self.keep.clone(), self.keep_seconds),
@@ -70,9 +75,9 @@ impl PolicyRow {
     }
 }
 
-impl From<&PolicyRow> for Rule {
+impl From<&PolicyRow> for PolicyTerms {
     fn from(row: &PolicyRow) -> Self {
-        Rule {
+        PolicyTerms {
             field: row.field.clone(),
             source_field_id: row.source_field_id,
             keep: row.keep.clone(),
@@ -90,6 +95,16 @@ pub struct PolicyRows {
     pub stored: Option<PolicyRow>,
     /// The row of source `property`: the mirror of the table's property.
     pub mirror: Option<PolicyRow>,
+}
+
+impl PolicyRows {
+    /// The row of a source.
+    fn of(&self, source: Source) -> Option<&PolicyRow> {
+        match source {
+            Source::Stored => self.stored.as_ref(),
+            Source::Property => self.mirror.as_ref(),
+        }
+    }
 }
 
 /// Reads the rows of a table, by its UUID.
@@ -141,12 +156,9 @@ pub async fn put(
     // One that has its revision is one of the rows.
     if policy.revision == 0 {
         policy.revision = write(&mut transaction, table, &policy, changer.name).await?;
-        let row = match policy.source {
-            Source::Stored => &before.stored,
-            Source::Property => &before.mirror,
-        };
-        let rules = (row.as_ref().map(Rule::from), Some(Rule::from(&policy)));
-        history::note(&mut transaction, table, policy.source, rules, changer).await?;
+        let replaced = before.of(policy.source).map(PolicyTerms::from);
+        let terms = (replaced, Some(PolicyTerms::from(&policy)));
+        history::note(&mut transaction, table, policy.source, terms, changer).await?;
     }
     transaction.commit().await?;
     Ok(Ok((before, policy)))
@@ -224,10 +236,10 @@ pub async fn note_problem(
     )
     .execute(&mut *transaction)
     .await?;
-    if let (1.., Some(before)) = (noted.rows_affected(), before.as_ref().map(Rule::from)) {
-        let after = Rule { problem: Some(problem.to_owned()), ..before.clone() };
-        let rules = (Some(before), Some(after));
-        history::note(&mut transaction, table, Source::Property, rules, Changer::PROPERTY).await?;
+    if let (1.., Some(before)) = (noted.rows_affected(), before.as_ref().map(PolicyTerms::from)) {
+        let after = PolicyTerms { problem: Some(problem.to_owned()), ..before.clone() };
+        let terms = (Some(before), Some(after));
+        history::note(&mut transaction, table, Source::Property, terms, Changer::PROPERTY).await?;
     }
     transaction.commit().await
 }
@@ -264,13 +276,9 @@ pub async fn remove(
         .execute(&mut *transaction)
         .await?;
     }
-    let row = match source {
-        Source::Stored => before.stored,
-        Source::Property => before.mirror,
-    };
-    if let Some(row) = row {
-        history::note(&mut transaction, table, source, (Some(Rule::from(&row)), None), changer)
-            .await?;
+    if let Some(row) = before.of(source) {
+        let terms = (Some(PolicyTerms::from(row)), None);
+        history::note(&mut transaction, table, source, terms, changer).await?;
     }
     transaction.commit().await?;
     Ok(removed.rows_affected() > 0)

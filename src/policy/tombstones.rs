@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::Source;
-use super::history::{self, Changer, Rule};
+use super::history::{self, Changer, PolicyTerms};
 use super::kept_rows::{KeptRow, all_rows, remove_row, settle_row};
 use crate::catalog::checks::replaced::left_policies;
 use crate::catalog::session::Session;
@@ -122,13 +121,16 @@ pub async fn forget(
             namespace: namespace.clone(),
             table: table.clone(),
         };
-        let source = if row.source == "stored" { Source::Stored } else { Source::Property };
         let mut transaction = connection.begin().await?;
-        if remove_row(&mut transaction, (*catalog_id, *table_id), row).await? {
-            let rules = (Some(Rule::from(row)), None);
-            history::note(&mut transaction, &identity, source, rules, changer).await?;
+        let is_removed = remove_row(&mut transaction, (*catalog_id, *table_id), row).await?;
+        if is_removed {
+            let terms = (Some(PolicyTerms::from(row)), None);
+            history::note(&mut transaction, &identity, row.source(), terms, changer).await?;
         }
         transaction.commit().await?;
+        if !is_removed {
+            continue;
+        }
         tracing::info!(
             event = events::POLICY_UNSET,
             catalog = tombstone.catalog,

@@ -8,7 +8,7 @@ use crate::catalog::session::Session;
 use crate::catalog::tables::{LiveTable, TableIdentity};
 use crate::events;
 
-/// Takes a live table's stored policy away, in the name of `changer`, and tells the log. Those of tables whose name or
+/// Takes a live table's stored policy away, and tells the log. Those of tables whose name or
 /// place it has are no news then.
 ///
 /// Waits for a drop that is in its commit, as long as the session's `lock_timeout` allows.

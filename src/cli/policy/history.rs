@@ -2,8 +2,11 @@
 
 use super::{TableArgs, find};
 use crate::catalog::session::Session;
+use crate::cli::arguments::TableName;
 use crate::cli::{DONE, Output, out};
-use crate::policy::history::{ChangesAnswer, MOST, PolicyChange, Rule, changes};
+use crate::policy::history::{
+    MOST, PolicyChange, PolicyHistory, PolicyTerms, changes, last_of_name,
+};
 use crate::telemetry::line;
 
 #[derive(Debug, clap::Args)]
@@ -15,23 +18,32 @@ pub struct HistoryArgs {
           value_parser = clap::value_parser!(i64).range(1..=MOST))]
     limit: i64,
     /// Only changes that are older than this one: its number in the output.
-    #[arg(long, value_name = "CHANGE", default_value_t = i64::MAX, hide_default_value = true)]
-    before: i64,
+    #[arg(long, value_name = "CHANGE")]
+    before: Option<i64>,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
 pub async fn history(connection: &mut Session, args: &HistoryArgs) -> anyhow::Result<u8> {
-    let table = find(connection, &args.table).await?;
-    let answer = changes(connection, &table.identity, args.before, args.limit).await?;
+    let table = match find(connection, &args.table).await {
+        Ok(live) => live.identity,
+        // If the database did not answer, it is not known whether a table no longer exists.
+        Err(error) if error.chain().any(|cause| cause.is::<sqlx::Error>()) => return Err(error),
+        Err(error) => {
+            let TableArgs { catalog, table: TableName { namespace, table } } = &args.table;
+            last_of_name(connection, catalog, namespace, table).await?.ok_or(error)?
+        }
+    };
+    let before = args.before.unwrap_or(i64::MAX);
+    let answer = changes(connection, &table, before, args.limit).await?;
     out::show(args.output, &answer, text)?;
     Ok(DONE)
 }
 
 /// The changes for people.
-fn text(answer: &ChangesAnswer) -> String {
-    let ChangesAnswer { catalog, namespace, table, changes, next_before } = answer;
+fn text(answer: &PolicyHistory) -> String {
+    let PolicyHistory { catalog, namespace, table, changes, next_before } = answer;
     let mut lines: Vec<String> = changes.iter().flat_map(change).collect();
     if changes.is_empty() {
         lines.push(format!("No change of a policy of {catalog} {namespace}.{table} is noted"));
@@ -52,8 +64,8 @@ fn change(change: &PolicyChange) -> Vec<String> {
     lines
 }
 
-fn words(rule: Option<&Rule>) -> String {
-    let Some(Rule { field, keep, mode, fence, problem, .. }) = rule else {
+fn words(rule: Option<&PolicyTerms>) -> String {
+    let Some(PolicyTerms { field, keep, mode, fence, problem, .. }) = rule else {
         return "none".to_owned();
     };
     let fence = if *fence { ", fenced" } else { "" };

@@ -38,7 +38,7 @@ fn the_file_lists_them_all_and_no_other() {
         needed().into_iter().map(|right| (right.privilege_in_sql(), right.object.in_sql("public")));
     assert_eq!(of_file(), ours.collect());
     let passes = needed().iter().filter(|right| right.purpose == Purpose::Passes).count();
-    assert_eq!((passes, needed().len()), (81, 99));
+    assert_eq!((passes, needed().len()), (80, 98));
 }
 
 /// An object that an older server lacks takes its statement with it, and no other.

@@ -96,6 +96,7 @@ async fn a_reason_is_noted_also_where_nothing_changes() -> Result<()> {
     let set = ["policy", "set", "lake", "events.raw", "--field", "day(at)", "--keep", "7d"];
     database.ran(&set).await?;
     database.ran(&[&set[..], &["--reason", "looked at again"]].concat()).await?;
+    database.ran(&[&set[..], &["--reason", " "]].concat()).await?;
     let [again, _] = &changes(&database).await?[..] else { panic!("two changes") };
     assert_eq!((&again["before"], &again["after"]), (&rule(at, "7d", "enforce"), &again["before"]));
     assert_eq!(again["reason"], "looked at again");
@@ -171,6 +172,30 @@ async fn over_http_it_is_set_with_a_reason_and_read_in_pages() -> Result<()> {
     let answer = scene.client.json("PUT", &scene.policy(""), &long.to_string()).await?;
     assert_eq!(answer.status, 422, "{answer:?}");
     assert_eq!(scene.client.get(&scene.policy("")).await?.status, 404);
+    Ok(())
+}
+
+/// By the name that it had, as long as no other table has it; one of which no policy ever changed is not there.
+#[tokio::test]
+async fn a_table_that_is_gone_has_its_history() -> Result<()> {
+    let scene = Scene::new().await?;
+    scene.database.policy("lake", "events.raw", "day(at)", "7d").await?;
+    scene.table.drop_table().await?;
+    let unset = ["policy", "unset", "lake", "events.raw", "--reason", "the table is gone"];
+    assert_eq!(scene.database.ran(&unset).await?.code, 0);
+    let seen = changes(&scene.database).await?;
+    assert_eq!((seen.len(), &seen[0]["after"]), (2, &json!(null)), "{seen:?}");
+    assert_eq!(seen[0]["reason"], "the table is gone");
+    let answer = scene.client.get(&scene.policy("/history")).await?;
+    assert_eq!((answer.status, bare(&answer.json()?)), (200, seen));
+    // Taken away once, it is not noted again.
+    assert_eq!(scene.database.ran(&unset).await?.code, 1);
+    assert_eq!(changes(&scene.database).await?.len(), 2);
+
+    let never = scene.database.ran(&["policy", "history", "lake", "events.never"]).await?;
+    assert_eq!((never.code, never.out.as_str()), (1, ""));
+    scene.database.table(&scene.catalog, "raw", &[Field::day("at")]).await?;
+    assert_eq!(changes(&scene.database).await?, [] as [Value; 0]);
     Ok(())
 }
 
