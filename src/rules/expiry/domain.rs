@@ -144,4 +144,30 @@ mod tests {
             );
         }
     }
+
+    /// A column of which no type was seen can have stored anything, and one of several types what one of them can.
+    #[test]
+    fn a_column_without_a_type_can_have_stored_anything() {
+        let field = SpecField {
+            key_index: 0,
+            source_field_id: 7,
+            transform: "identity".to_owned(),
+            transform_param: None,
+        };
+        let both = |types: Option<&[&str]>| {
+            let mut book = SpecBook::default();
+            if let Some(types) = types {
+                let types = types.iter().map(|col_type| (*col_type).to_owned()).collect();
+                book.column_types.insert(7, types);
+            }
+            (Domain::of(&field, &book), Domain::beside_times(&field, &book))
+        };
+        let any = || (vec![Domain::Any], vec![Domain::Any]);
+        assert_eq!(both(None), any());
+        assert_eq!(both(Some(&[])), any());
+        let (int, date) = (Domain::integers(i32::MIN, i32::MAX), Domain::Iso(TimeType::Date));
+        assert_eq!(both(Some(&["int"])), (vec![int.clone()], vec![int.clone()]));
+        assert_eq!(both(Some(&["date", "int"])), (vec![date.clone(), int.clone()], vec![int]));
+        assert_eq!(both(Some(&["date"])), (vec![date], Vec::new()));
+    }
 }

@@ -112,3 +112,17 @@ fn a_disputed_spec_is_known_by_its_definitions_alone() {
     book.dispute(9);
     assert_eq!(book.disputed.len(), 1);
 }
+
+/// The first later spec that stores something else there, or has another number of fields.
+#[test]
+fn the_first_spec_without_a_definition_is_another_one() {
+    let both = || vec![field(0, COLUMN, "day"), field(1, TENANT, "identity")];
+    let turned = vec![field(0, TENANT, "identity"), field(1, COLUMN, "day")];
+    let day = field(0, COLUMN, "day");
+    let same = book(&[(1, both()), (2, both())]);
+    assert_eq!(same.first_without(&day, 2, 1), None);
+    let changed = book(&[(1, both()), (2, both()), (4, turned), (5, both())]);
+    assert_eq!(changed.first_without(&day, 2, 1), Some(4));
+    assert_eq!(changed.first_without(&day, 2, 4), None);
+    assert_eq!(changed.first_without(&day, 1, 4), Some(5));
+}

@@ -155,6 +155,26 @@ mod tests {
         assert_eq!(text("2026-09-16T23:59:59+00:00"), Place::Outside);
     }
 
+    /// An instant at the end of a range is not in it, nor is a tuple of other keys than its spec's.
+    #[test]
+    fn the_end_of_a_range_and_a_tuple_of_other_keys_are_not_in_it() {
+        let span = Span { from: at(DAY.0), to: at(DAY.1) };
+        let has = |start, end| span.has(&TimeRange { start: at(start), end: at(end) });
+        assert!(has(DAY.0, DAY.0));
+        assert!(has(DAY.0, DAY.1));
+        assert!(has("2026-09-17T23:59:59.999999999Z", DAY.1));
+        assert!(!has(DAY.1, DAY.1));
+        let days = judge(&[(1, 1, "day")]);
+        let of_keys = |keys: &[i32]| {
+            let values = vec![Some("20713".to_owned()); keys.len()];
+            let tuple = StoredTuple { keys: keys.to_vec(), values };
+            days.place(Some(1), &tuple, &span, at("2026-12-01T00:00:00Z"))
+        };
+        assert!(matches!(of_keys(&[0]), Place::Inside(_)));
+        assert_eq!(of_keys(&[1]), Place::Unknown);
+        assert_eq!(of_keys(&[0, 1]), Place::Unknown);
+    }
+
     #[test]
     fn what_may_mean_something_else_is_not_inside() {
         // Under the month spec that was there before, day 680 would be month 680: 2026-09.
