@@ -66,6 +66,21 @@ fn what_a_person_reads() {
 }
 
 #[test]
+fn a_timestamp_is_written_with_the_digits_that_it_needs() {
+    for (nanos, text) in [
+        (0, "1970-01-01T00:00:00"),
+        (3_661_000_000_000, "1970-01-01T01:01:01"),
+        (250_000_000, "1970-01-01T00:00:00.250000"),
+        (1_000, "1970-01-01T00:00:00.000001"),
+        (250_000_001, "1970-01-01T00:00:00.250000001"),
+        (-1, "1969-12-31T23:59:59.999999999"),
+    ] {
+        let timestamp = TimeTransform::Identity(TimeType::Timestamp);
+        assert_eq!(timestamp.encode(UtcInstant::from_nanos(nanos)), text);
+    }
+}
+
+#[test]
 fn identity_texts_that_no_client_writes() {
     use TimeType::*;
     for (column_type, text) in [
@@ -73,10 +88,14 @@ fn identity_texts_that_no_client_writes() {
         (Date, "2026-13-01"),
         (Date, "2026-00-10"),
         (Date, "2026-01-00"),
+        (Date, "2026-09/17"),
+        (Date, "2026/09-17"),
         (Date, "２026-01-0"),
         (Timestamp, "2026-09-17 05:00:00"),
         (Timestamp, "2026-09-17t05:00:00"),
         (Timestamp, "2026-09-17T05:00"),
+        (Timestamp, "2026-09-17T05:00-00"),
+        (Timestamp, "2026-09-17T05-00:00"),
         (Timestamp, "2026-09-17T24:00:00"),
         (Timestamp, "2026-09-17T05:60:00"),
         (Timestamp, "2026-09-17T05:00:60"),

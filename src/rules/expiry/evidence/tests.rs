@@ -254,6 +254,25 @@ fn the_first_snapshot_that_is_certainly_late() {
     }
 }
 
+/// A date whose midnight is the end of the range is the day after it.
+#[test]
+fn a_date_that_begins_where_the_range_ends_is_newer() {
+    let rule = EvidenceRule { cutoff: at(END), ..rule() };
+    assert_eq!(UtcInstant::from_days(20_777), at(END));
+    let of = |days| {
+        rule.check(at(END), &Doubt::default(), &[file(Some(Bound::Days(days)))], &BTreeSet::new())
+    };
+    assert_eq!(of(20_776), expired());
+    assert_eq!(
+        of(20_777),
+        EvidenceVerdict::Kept {
+            reason: KeptReason::NewerRowsThanPartition,
+            leaves_at: Some(at("2026-11-28T00:00:00Z")),
+            newest: Some(at("2026-11-21T00:00:00Z")),
+        }
+    );
+}
+
 /// A file is newer by a bound after the cutoff, and only where newer rows keep a tuple.
 #[test]
 fn a_file_is_newer_by_a_bound_after_the_cutoff() {
