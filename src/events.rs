@@ -113,6 +113,10 @@ events! {
     error TABLE_FAILED = "table_failed";
     /// A policy finds no time for any file of its table.
     error TABLE_UNHEALTHY = "table_unhealthy";
+    /// More of a table would go at once, otherwise than by time alone, than may.
+    warn BLAST_RADIUS_HELD = "blast_radius_held";
+    /// What was held for its number is held no more.
+    info BLAST_RADIUS_RELEASED = "blast_radius_released";
     /// Files that are kept because nothing proves that they are expired.
     warn KEPT_UNDATABLE = "kept_undatable";
     /// Partitions that were dropped although column statistics name newer rows.

@@ -25,7 +25,9 @@ use crate::rules::instant::UtcInstant;
 use crate::specs::specs_of;
 use crate::sweep::evidence::Evidence;
 use crate::sweep::expired::ExpiredTuple;
+use crate::sweep::memory::store;
 use crate::sweep::planning::clock_refused;
+use crate::sweep::radius::{keep_back, rule_of};
 use crate::sweep::{Settings, waiting};
 use blocks::{Blocks, Facts};
 use report::{Explanation, Outlook, Rule, SpecSummary};
@@ -92,6 +94,14 @@ pub async fn explain(
         let mut evidence = Evidence::new(&identity, &judge, &book, settings.cross_check, held);
         let examined = evidence.examine(connection, vec![expired], true).await?;
         facts.withheld = examined.withheld.into_iter().next();
+        let loaded = store::load(connection, &identity, policy.source_field_id).await?;
+        let rule = rule_of(&book, judge.retention());
+        let change = loaded.and_then(|loaded| loaded.memory.rule_change);
+        if let Some(change) = change.filter(|change| change.rule == rule) {
+            let (retention, expired) = (judge.retention(), examined.expired);
+            let (_, kept) = keep_back(connection, &identity, &change, retention, expired).await?;
+            facts.withheld = facts.withheld.or(kept.into_iter().next());
+        }
         let remembered = waiting::store::load(connection, &identity).await?;
         let is_it = |one: &waiting::Waiting| {
             one.key() == tuple && one.has_expired(policy.keep.length(), now)

@@ -41,6 +41,7 @@ pub async fn govern(db: &Db, keep: &str) -> Result<()> {
         keep,
         mode: None,
         fence: None,
+        is_confirmed: true,
         by: "benchmark",
         reason: None,
     };

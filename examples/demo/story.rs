@@ -131,6 +131,7 @@ async fn set_policies(database: &Database, settings: &Settings) -> Result<Vec<Po
             keep: governed.keep,
             mode: Some(Mode::Enforce),
             fence: None,
+            is_confirmed: true,
             by: DEMO,
             reason: None,
         };

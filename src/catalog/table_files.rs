@@ -196,17 +196,21 @@ pub async fn newest_live(
     Ok(rows.into_iter().filter_map(|row| live_file!(row)).collect())
 }
 
-/// How many live files the table has, of every spec and of none.
+/// How many live files the table has, of every spec and of none, counted up to `most`. By hog_data_file_live.
 pub async fn count_live(
     connection: &mut Session,
     catalog_id: i64,
     table_id: i64,
+    most: i64,
 ) -> sqlx::Result<i64> {
     sqlx::query_scalar!(
-        r#"select pg_catalog.count(*) as "files!" from hog_data_file
-           where catalog_id = $1 and table_id = $2 and end_snapshot is null"#,
+        r#"select pg_catalog.count(*) as "files!" from (
+             select from hog_data_file
+             where catalog_id = $1 and table_id = $2 and end_snapshot is null
+             limit $3) as live"#,
         catalog_id,
-        table_id
+        table_id,
+        most
     )
     .fetch_one(connection)
     .await

@@ -16,6 +16,7 @@ use crate::sweep::calendar;
 use crate::sweep::evidence::Evidence;
 use crate::sweep::memory::{BookDigest, store};
 use crate::sweep::plan::NOT_PARQUET;
+use crate::sweep::radius::{keep_back, rule_of};
 use crate::sweep::sorter::Sorter;
 
 /// The judge of the drop window, with the table's specs: what it says has expired is in the window.
@@ -54,6 +55,9 @@ pub async fn files_in_window(
     let is_of_policy = loaded.as_ref().is_some_and(|it| {
         it.policy_revision == Some(policy.revision) && it.guard_revision == policy.guards.revision
     });
+    let rule = rule_of(&book, judge.retention());
+    let rule_change = loaded.as_ref().and_then(|it| it.memory.rule_change.clone());
+    let rule_change = rule_change.filter(|change| change.rule == rule);
     // A first scan that is under way has yet to come to values of the table.
     let current_watermark = finder.current_watermark(connection).await?;
     let memory =
@@ -101,7 +105,14 @@ pub async fn files_in_window(
     let mut evidence =
         Evidence::new(table, &judge, &book, settings.cross_check, policy.guards.held());
     let examined = evidence.examine(connection, soonest, true).await?;
-    let soonest_first = examined.expired.into_iter().flat_map(|tuple| tuple.ids);
+    // Nor is what is held for its number.
+    let expired = match &rule_change {
+        Some(change) => {
+            keep_back(connection, table, change, judge.retention(), examined.expired).await?.0
+        }
+        None => examined.expired,
+    };
+    let soonest_first = expired.into_iter().flat_map(|tuple| tuple.ids);
     Ok(Some(soonest_first.take(settings.max_claimed_files).collect()))
 }
 

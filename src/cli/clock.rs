@@ -5,7 +5,7 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::arguments::{author, message};
-use super::drop::{can_ask, confirmed};
+use super::ask::{can_ask, confirmed};
 use super::policy::session_user;
 use super::{DONE, FAILED, Output, USAGE, database, out};
 use crate::catalog::clock_memory::accept;

@@ -8,7 +8,7 @@ mod range_parts;
 mod shown;
 mod stored;
 
-use std::io::{BufRead, IsTerminal, Read};
+use std::io::Read;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -21,6 +21,7 @@ use partitions::Written;
 use shown::Teller;
 
 use super::arguments::{TableName, author, message, table_name, value_of};
+use super::ask::{can_ask, confirmed};
 use super::plan::instant;
 use super::text::spinner;
 use super::{DONE, FAILED, Output, USAGE, Usage, database, out, policy};
@@ -33,7 +34,7 @@ use crate::explicit::call::{DropAnswer, DropBody, TableRef};
 use crate::explicit::{Bounds, drop_partitions};
 use crate::rules::expiry::within::Span;
 use crate::rules::instant::UtcInstant;
-use crate::telemetry::{self, line, say};
+use crate::telemetry::{line, say};
 
 #[derive(Debug, clap::Args)]
 #[command(group(ArgGroup::new("what").required(true).args(["partitions", "from_file", "from"])))]
@@ -273,20 +274,6 @@ async fn read(connection: &mut Session, config: &Config, args: &DropArgs) -> any
         }
     }
     Ok(Asked { written, known, has_instants, notes: Vec::new() })
-}
-
-/// Whether a person can be asked: stdin and stderr are terminals.
-pub(super) fn can_ask() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
-}
-
-/// Asks the question, and returns whether the answer is yes.
-pub(super) fn confirmed(question: &str) -> anyhow::Result<bool> {
-    say(&format!("{question} [y/N] "));
-    telemetry::flush();
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn headline(answer: &DropAnswer, dry_run: bool) -> &'static str {

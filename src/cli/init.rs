@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use serde::Serialize;
 
+use super::ask::{can_ask, confirmed};
 use super::doctor::finding_text;
-use super::drop::{can_ask, confirmed};
 use super::text::{counted, spinner};
 use super::{DONE, FAILED, Output, PROBLEM_FOUND, USAGE, Usage, database, new_file, out};
 use crate::catalog::connect::Database;

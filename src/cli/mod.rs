@@ -1,6 +1,7 @@
 //! The command line: one file per command. Results go to stdout, the log to stderr.
 
 mod arguments;
+mod ask;
 mod clock;
 mod config;
 mod debt;

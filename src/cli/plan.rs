@@ -9,6 +9,7 @@ use super::{DONE, Output, SOME_TABLES_FAILED, database, out};
 use crate::catalog::errors::one_line;
 use crate::config::Config;
 use crate::policy::Mode;
+use crate::rules::blast_radius::Excess;
 use crate::rules::expiry::shortened;
 use crate::rules::instant::UtcInstant;
 use crate::sweep::Settings;
@@ -111,6 +112,7 @@ pub fn table_text(table: &TablePlanReport) -> String {
     } else if table.mode != Some(Mode::Enforce) && !table.expired.is_empty() {
         text.push_str(&format!("  but nothing will be dropped: the policy's mode is {mode}\n"));
     }
+    text.push_str(&radius_text(table));
     text.push_str(&waiting_text(&table.waiting));
     match table.kept_files {
         Some(kept) => text.push_str(&format!("  kept         {}\n", counted(kept, "file"))),
@@ -120,6 +122,7 @@ pub fn table_text(table: &TablePlanReport) -> String {
         text.push_str(&format!("    {:<15} {}\n", reason.name(), counted(*files, "file")));
         let samples = table.undatable.iter().chain(&table.future).chain(&table.newer_rows);
         let samples = samples.chain(&table.held).chain(&table.uncovered).flatten();
+        let samples = samples.chain(table.blast_radius.iter().flat_map(|held| &held.samples));
         for sample in samples.filter(|sample| sample.reason == *reason) {
             text.push_str(&sample_text(sample));
         }
@@ -139,6 +142,23 @@ pub fn table_text(table: &TablePlanReport) -> String {
     if table.health == Some(Health::Unhealthy) {
         text.push_str("  unhealthy: the policy can date none of the table's live files\n");
     }
+    text
+}
+
+/// What is held for its number, for people.
+fn radius_text(table: &TablePlanReport) -> String {
+    let Some(held) = &table.blast_radius else { return String::new() };
+    let mut text = String::new();
+    for (excess, why) in [
+        (held.change, "had expired when this policy or the table's specs were met first"),
+        (held.late, "had expired when they came"),
+    ] {
+        if let Some(Excess { files, live_files, .. }) = excess {
+            text.push_str(&format!("  held         {files} of {live_files} live files {why}\n"));
+        }
+    }
+    text.push_str("    guard.max_drop_fraction keeps them; to let them go:\n");
+    text.push_str(&format!("      {}\n", line(&held.command)));
     text
 }
 

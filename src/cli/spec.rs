@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::arguments::{TableName, author, message, table_name};
-use super::drop::{can_ask, confirmed};
+use super::ask::{can_ask, confirmed};
 use super::plan::expired_text;
 use super::policy::session_user;
 use super::text::spinner;

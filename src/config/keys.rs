@@ -208,6 +208,16 @@ settings! {
         /// How long a writer may go on with a partition spec that has ended. A value that an
         /// earlier spec may have meant otherwise proves nothing before that, unless statistics do.
         stale_writer_window: Span<MINUTE, { 365 * DAY }> = Default("7d"),
+        /// So many files of a table may always go at once. What expires by time alone always goes, and
+        /// is not counted.
+        min_drop_files: Count<0, 1_000_000_000> = Default(100),
+        /// More files than that, and more than this share of the table's live files, do not go at once
+        /// because the rule changed, or because they came late: they are held until somebody lets
+        /// them go.
+        max_drop_fraction: Share = Default(0.5),
+        /// Whether a table's property is believed whatever it ends: then max_drop_fraction holds for
+        /// what comes late alone.
+        trust_properties: bool = Default(false),
         /// The farthest that the clocks of host and database may be apart. Beyond it, or where
         /// the database's clock jumped by more than twice that, passes drop nothing.
         max_clock_skew: Span<SECOND, DAY> = Default("5m"),

@@ -53,6 +53,14 @@ fn of_table(table: &TableFacts, now: UtcInstant) -> Vec<Finding> {
             "raise sweep.max_files_per_tuple, or let sweep.oversize be split",
         ),
         (
+            Level::Warning,
+            at_once(|reason| reason == WaitReason::Evidence(KeptReason::BlastRadius)),
+            "held for their number",
+            "they would go otherwise than by time alone: the rule changed or their files came late, and \
+             they are more of the table than guard.max_drop_fraction allows",
+            "see `tailrace plan` for what they are and for the command that lets them go",
+        ),
+        (
             Level::Note,
             for_long(|reason| reason == WaitReason::Busy),
             "busy at each pass for a day or longer",
@@ -61,9 +69,10 @@ fn of_table(table: &TableFacts, now: UtcInstant) -> Vec<Finding> {
         ),
         (
             Level::Note,
-            for_long(
-                |reason| matches!(reason, WaitReason::Evidence(reason) if reason != KeptReason::Held),
-            ),
+            for_long(|reason| {
+                let others = [KeptReason::Held, KeptReason::BlastRadius];
+                matches!(reason, WaitReason::Evidence(reason) if !others.contains(&reason))
+            }),
             "expired by value and kept for evidence for a day or longer",
             "their column statistics name newer rows, or their values may be of an earlier spec",
             "see `tailrace plan` for what each waits for; `tailrace spec trust` declares the values of a spec as trusted",

@@ -119,6 +119,10 @@ fn words(reason: KeptReason) -> &'static str {
             "the column statistics of one of its files name newer rows than its values"
         }
         KeptReason::Held => "a hold keeps it",
+        KeptReason::BlastRadius => {
+            "it goes otherwise than by time alone, with more of the table than guard.max_drop_fraction allows; \
+             `tailrace plan` shows what lets it go"
+        }
         KeptReason::Null => "its time value is null: its time is unknown",
         KeptReason::Malformed => "its time value is no value of its transform: its time is unknown",
         KeptReason::OutOfRange => "its time value is beyond what the database can hold",

@@ -220,7 +220,8 @@ impl<'a> Execution<'a> {
             ..DropWrite::of_nothing((catalog_id, table_id, table_uuid), outset)
         };
         let Selection::Tuples { tuples, lookup_keys, .. } = self.selection else {
-            self.check_size(count_live(session, catalog_id, table_id).await.map_err(internal)?)?;
+            let files = count_live(session, catalog_id, table_id, i64::MAX).await;
+            self.check_size(files.map_err(internal)?)?;
             return Ok(drop);
         };
         let (mut found, mut files, mut with_vector) = (0_i64, Vec::new(), Vec::new());

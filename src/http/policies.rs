@@ -49,6 +49,10 @@ pub struct PolicyBody {
     /// Why, for whoever reads the history of the table's policies. At most 8 KiB.
     #[serde(default)]
     pub reason: Option<String>,
+    /// Whether whoever sets it has seen what the policy drops, and wants that: what expires by the policy is not held for its
+    /// number.
+    #[serde(default)]
+    pub confirmed: bool,
 }
 
 /// The parameters of a DELETE.
@@ -156,6 +160,7 @@ async fn set(
         keep: &body.keep,
         mode: body.mode,
         fence: body.fence,
+        is_confirmed: body.confirmed,
         by,
         reason: body.reason.as_deref(),
     };

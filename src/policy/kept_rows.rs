@@ -28,7 +28,7 @@ pub async fn all_rows(connection: &mut Session) -> sqlx::Result<Vec<KeptRow>> {
     let rows = sqlx::query!(
         r#"select catalog_id, table_id, catalog_name, namespace_name, table_name, gone_seen_at,
                   source, table_uuid, field, source_field_id, keep, keep_seconds, mode, fence,
-                  property_text, problem, revision, updated_at, updated_by
+                  is_confirmed, property_text, problem, revision, updated_at, updated_by
            from tailrace.policy"#
     )
     .fetch_all(connection)
@@ -49,6 +49,7 @@ pub async fn all_rows(connection: &mut Session) -> sqlx::Result<Vec<KeptRow>> {
             keep_seconds: row.keep_seconds,
             mode: row.mode,
             fence: row.fence,
+            is_confirmed: row.is_confirmed,
             property_text: row.property_text,
             problem: row.problem,
             revision: row.revision,

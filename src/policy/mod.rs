@@ -70,6 +70,8 @@ pub struct Policy {
     pub revision: i64,
     /// The text of the property that it was read from.
     pub property_text: Option<String>,
+    /// Whether whoever set it was shown what the policy drops, and confirmed that.
+    pub is_confirmed: bool,
     /// What guards its table; nothing where the policy was read by itself.
     pub guards: Guards,
 }

@@ -96,6 +96,7 @@ pub fn read(
         keep,
         mode,
         fence: parsed.fence,
+        is_confirmed: false,
         revision: unchanged.map_or(0, |row| row.revision),
         property_text: Some(text.clone()),
         guards: Guards::default(),

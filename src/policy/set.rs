@@ -5,13 +5,13 @@ use std::time::Duration;
 use super::field::FieldExpression;
 use super::history::Changer;
 use super::present::PolicyField;
-use super::store::PolicyRow;
+use super::store::PolicyRows;
 use super::{Mode, Policy, Source, property, store};
 use crate::catalog::clock;
 use crate::catalog::restore::note_head;
 use crate::catalog::session::Session;
-use crate::catalog::specs::{copy_specs, table_shape};
-use crate::catalog::tables::{TableIdentity, find_table};
+use crate::catalog::specs::{TableShape, copy_specs, table_shape};
+use crate::catalog::tables::{LiveTable, TableIdentity, find_table};
 use crate::events;
 use crate::guards::Guards;
 use crate::rules::keep::Keep;
@@ -31,6 +31,8 @@ pub struct Wanted<'a> {
     pub mode: Option<Mode>,
     /// Whether its drops are fenced; `None` leaves it as it is, and fences no new policy's.
     pub fence: Option<bool>,
+    /// Whether whoever asks was shown what the policy drops, and confirmed that. It counts for a policy that enforces.
+    pub is_confirmed: bool,
     /// Who asks.
     pub by: &'a str,
     /// Why, for whoever reads it later.
@@ -47,6 +49,89 @@ pub struct Set {
     pub policy: Policy,
 }
 
+/// What a policy that somebody asks for is made of, beside the table's stored rows.
+struct Prepared {
+    table: LiveTable,
+    shape: TableShape,
+    source_field_id: i64,
+    keep: Keep,
+}
+
+impl Prepared {
+    /// Reads it. A column of that name is found, whatever has it now.
+    async fn read(
+        connection: &mut Session,
+        wanted: &Wanted<'_>,
+        min_keep: Duration,
+    ) -> anyhow::Result<Self> {
+        let keep = Keep::parse(wanted.keep)?.at_least(min_keep)?;
+        let expression = FieldExpression::parse(wanted.field)?;
+        let table = find_table(connection, wanted.catalog, wanted.namespace, wanted.table).await?;
+        let TableIdentity { catalog_id, table_id, namespace, table: name, .. } = &table.identity;
+        anyhow::ensure!(
+            table.is_parquet,
+            "table {namespace}.{name} is not made of parquet files, and has no partitions to drop"
+        );
+        // Should the catalog be restored to a time before this, the ids that are learned here are told to be of
+        // the time after.
+        let now = clock::now(connection).await?;
+        note_head(connection, *catalog_id, now).await?;
+        let shape = table_shape(connection, *catalog_id, *table_id).await?;
+        let source_field_id = expression.resolve(&shape)?;
+        Ok(Prepared { table, shape, source_field_id, keep })
+    }
+
+    /// The policy, by the table's rows.
+    fn policy(
+        &self,
+        wanted: &Wanted<'_>,
+        rows: &PolicyRows,
+        min_keep: Duration,
+    ) -> Result<Policy, String> {
+        let Prepared { table, shape, source_field_id, keep } = self;
+        let before = rows.stored.as_ref().map(|row| row.policy(shape)).transpose()?;
+        // Of a property that is not followed, or gone and not yet seen to be, what its mirror says: it has that
+        // mode again once it is followed.
+        let of_property = || {
+            let value = table.property.as_ref()?;
+            let property = property::read(value, rows.mirror.as_ref(), shape, min_keep);
+            property.ok().map(|property| property.mode)
+        };
+        let existing =
+            match (before.as_ref().map(|before| before.mode).or_else(of_property), &rows.mirror) {
+                (Some(mode), _) => Some(mode),
+                (None, Some(mirror)) => Some(mirror.mode.parse()?),
+                // Nor does a text that was never followed arm what it wants watched or paused.
+                (None, None) => table.property.as_ref().and_then(property::mode_of_text),
+            };
+        let mode = wanted.mode.or(existing).unwrap_or(Mode::Enforce);
+        Ok(Policy {
+            source: Source::Stored,
+            field: PolicyField::of(wanted.field.trim(), *source_field_id, shape),
+            source_field_id: *source_field_id,
+            keep: keep.clone(),
+            mode,
+            fence: wanted.fence.unwrap_or(before.is_some_and(|before| before.fence)),
+            is_confirmed: wanted.is_confirmed && mode == Mode::Enforce,
+            revision: 0,
+            property_text: None,
+            guards: Guards::default(),
+        })
+    }
+}
+
+/// The policy that [`set_policy`] would store, and its table; the errors are the same. Stores nothing of it.
+pub async fn would_set(
+    connection: &mut Session,
+    wanted: &Wanted<'_>,
+    min_keep: Duration,
+) -> anyhow::Result<(TableIdentity, Policy)> {
+    let prepared = Prepared::read(connection, wanted, min_keep).await?;
+    let rows = store::rows(connection, &prepared.table.identity).await?;
+    let policy = prepared.policy(wanted, &rows, min_keep).map_err(anyhow::Error::msg)?;
+    Ok((prepared.table.identity, policy))
+}
+
 /// Stores a policy in the place of the one that the table may have, and returns it with its
 /// revision. The specs that it will judge by are copied before it is there.
 ///
@@ -60,62 +145,22 @@ pub async fn set_policy(
     wanted: Wanted<'_>,
     min_keep: Duration,
 ) -> anyhow::Result<Set> {
-    let keep = Keep::parse(wanted.keep)?.at_least(min_keep)?;
-    let expression = FieldExpression::parse(wanted.field)?;
-    let table = find_table(connection, wanted.catalog, wanted.namespace, wanted.table).await?;
-    let identity = table.identity;
-    anyhow::ensure!(
-        table.is_parquet,
-        "table {}.{} is not made of parquet files, and has no partitions to drop",
-        identity.namespace,
-        identity.table
-    );
-    // Should the catalog be restored to a time before this, the ids that are learned here are told to be of
-    // the time after.
-    let now = clock::now(connection).await?;
-    note_head(connection, identity.catalog_id, now).await?;
-    let shape = table_shape(connection, identity.catalog_id, identity.table_id).await?;
-    let source_field_id = expression.resolve(&shape)?;
+    let prepared = Prepared::read(connection, &wanted, min_keep).await?;
+    let identity = &prepared.table.identity;
     copy_specs(connection, identity.catalog_id, None).await?;
-    let by = wanted.by;
-    let of_row = |row: &PolicyRow| row.policy(&shape);
-    let changer = Changer { name: by, reason: wanted.reason };
-    let put = store::put(connection, &identity, changer, |rows| {
-        let before = rows.stored.as_ref().map(of_row).transpose()?;
-        // Of a property that is not followed, or gone and not yet seen to be, what its mirror says: it has that
-        // mode again once it is followed.
-        let of_property = || {
-            let value = table.property.as_ref()?;
-            let property = property::read(value, rows.mirror.as_ref(), &shape, min_keep);
-            property.ok().map(|property| property.mode)
-        };
-        let existing =
-            match (before.as_ref().map(|before| before.mode).or_else(of_property), &rows.mirror) {
-                (Some(mode), _) => Some(mode),
-                (None, Some(mirror)) => Some(mirror.mode.parse()?),
-                // Nor does a text that was never followed arm what it wants watched or paused.
-                (None, None) => table.property.as_ref().and_then(property::mode_of_text),
-            };
-        Ok(Policy {
-            source: Source::Stored,
-            field: PolicyField::of(wanted.field.trim(), source_field_id, &shape),
-            source_field_id,
-            keep,
-            mode: wanted.mode.or(existing).unwrap_or(Mode::Enforce),
-            fence: wanted.fence.unwrap_or(before.is_some_and(|before| before.fence)),
-            revision: 0,
-            property_text: None,
-            guards: Guards::default(),
-        })
-    });
+    let changer = Changer { name: wanted.by, reason: wanted.reason };
+    let made_of = |rows: &PolicyRows| prepared.policy(&wanted, rows, min_keep);
+    let put = store::put(connection, identity, changer, made_of);
     let (rows, policy) = put.await?.map_err(anyhow::Error::msg)?;
-    let before = rows.stored.as_ref().map(of_row).transpose().map_err(anyhow::Error::msg)?;
+    let before = rows.stored.as_ref().map(|row| row.policy(&prepared.shape));
+    let before = before.transpose().map_err(anyhow::Error::msg)?;
     tracing::info!(
         event = events::POLICY_SET,
         catalog = identity.catalog, namespace = identity.namespace, table = identity.table,
         field = policy.field.text(), keep = %policy.keep, mode = %policy.mode,
-        revision = policy.revision, by, reason = wanted.reason,
+        revision = policy.revision, by = wanted.by, reason = wanted.reason,
+        confirmed = policy.is_confirmed,
         "A policy was set"
     );
-    Ok(Set { table: identity, before, policy })
+    Ok(Set { table: prepared.table.identity, before, policy })
 }

@@ -38,6 +38,8 @@ pub struct PolicyRow {
     pub mode: String,
     /// Whether its drops are fenced.
     pub fence: bool,
+    /// Whether whoever set it was shown what the policy drops, and confirmed that.
+    pub is_confirmed: bool,
     /// The property's text that a mirror was read from.
     pub property_text: Option<String>,
     /// Why a mirror is not followed.
@@ -68,6 +70,7 @@ impl PolicyRow {
             keep: Keep::from_stored(self.keep.clone(), self.keep_seconds),
             mode: self.mode.parse()?,
             fence: self.fence,
+            is_confirmed: self.is_confirmed,
             revision: self.revision,
             property_text: self.property_text.clone(),
             guards: Guards::default(),
@@ -112,7 +115,7 @@ pub async fn rows(connection: &mut Session, table: &TableIdentity) -> sqlx::Resu
     let rows = sqlx::query_as!(
         PolicyRow,
         r#"select source, table_uuid, field, source_field_id, keep, keep_seconds, mode, fence,
-                  property_text, problem, revision, updated_at, updated_by
+                  is_confirmed, property_text, problem, revision, updated_at, updated_by
            from tailrace.policy where catalog_id = $1 and table_id = $2 and table_uuid = $3"#,
         table.catalog_id,
         table.table_id,
@@ -173,14 +176,14 @@ async fn write(
     sqlx::query_scalar!(
         r#"insert into tailrace.policy as before (catalog_id, table_id, source, table_uuid, field,
                source_field_id, keep, keep_seconds, mode, fence, property_text, revision, updated_by,
-               catalog_name, namespace_name, table_name)
+               catalog_name, namespace_name, table_name, is_confirmed)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-               pg_catalog.nextval('tailrace.policy_revision'), $12, $13, $14, $15)
+               pg_catalog.nextval('tailrace.policy_revision'), $12, $13, $14, $15, $16)
            on conflict (catalog_id, table_id, table_uuid, source) do update set
                field = excluded.field,
                source_field_id = excluded.source_field_id, keep = excluded.keep,
                keep_seconds = excluded.keep_seconds, mode = excluded.mode,
-               fence = excluded.fence,
+               fence = excluded.fence, is_confirmed = excluded.is_confirmed,
                property_text = excluded.property_text, problem = null,
                revision = excluded.revision,
                updated_at = case
@@ -207,7 +210,8 @@ async fn write(
         by,
         table.catalog,
         table.namespace,
-        table.table
+        table.table,
+        policy.is_confirmed
     )
     .fetch_one(connection)
     .await

@@ -95,6 +95,8 @@ pub enum KeptReason {
     NewerRowsThanPartition,
     /// Its value says expired, and a hold keeps it.
     Held,
+    /// It has expired, and goes otherwise than by time alone, with more of the table than may go so.
+    BlastRadius,
     /// The null partition.
     Null,
     /// No canonical text of its transform.
@@ -119,6 +121,7 @@ impl KeptReason {
                 | Self::AmbiguousSpec
                 | Self::NewerRowsThanPartition
                 | Self::Held
+                | Self::BlastRadius
         )
     }
 
@@ -130,6 +133,7 @@ impl KeptReason {
             Self::AmbiguousSpec => "ambiguous_spec",
             Self::NewerRowsThanPartition => "newer_rows_than_partition",
             Self::Held => "held",
+            Self::BlastRadius => "blast_radius",
             Self::Null => "null",
             Self::Malformed => "malformed",
             Self::OutOfRange => "out_of_range",

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`expiry`] | whether a file has expired, what proves it, and when it will |
 //! | [`kept`] | what stays, counted by its reason |
+//! | [`blast_radius`] | how much of a table goes at once otherwise than by time alone |
 //! | [`column_value`] | what a tuple says about the values of a column in its rows |
 //! | [`hold`] | which tuples a hold keeps |
 //! | [`keep`] | how long a partition stays, as a policy says it |
@@ -19,6 +20,7 @@
 
 pub mod backoff;
 pub mod batches;
+pub mod blast_radius;
 pub mod clock_guard;
 pub mod column_value;
 pub mod duty_cycle;

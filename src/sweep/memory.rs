@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use crate::catalog::table_files::Place;
 use crate::catalog::tables::FileWatermark;
+use crate::rules::blast_radius::RuleChange;
 use crate::rules::instant::UtcInstant;
 use crate::rules::kept::KeptCounts;
 pub use book::{BookDigest, RULES_NUMBER};
@@ -61,6 +62,8 @@ pub struct Memory {
     pub full_scan: Option<FullScanProgress>,
     /// What the last finished one counted, and when.
     pub kept_counts: Option<(KeptCounts, UtcInstant)>,
+    /// The rule by which passes drop; `None` before one has.
+    pub rule_change: Option<RuleChange>,
 }
 
 impl Memory {
@@ -76,6 +79,7 @@ impl Memory {
             owes_full_pass: false,
             full_scan: None,
             kept_counts: None,
+            rule_change: None,
         }
     }
 
@@ -95,6 +99,10 @@ impl Memory {
             self.owes_full_pass = true;
         }
         self.kept_counts = self.kept_counts.filter(|(_, at)| *at <= now);
+        let is_past = |change: &RuleChange| {
+            change.at <= now && change.files_below <= current_watermark.files_below
+        };
+        self.rule_change = self.rule_change.filter(is_past);
         self
     }
 

@@ -4,6 +4,7 @@
 use super::evidence::Evidence;
 use super::expired::ExpiredTuple;
 use super::find::{NextExpiry, find};
+use super::radius::{in_plan, keep_back};
 use super::settings::Settings;
 use super::sorter::Sorter;
 use super::waiting::{self, Remembered, Waiting, WaitingList};
@@ -13,6 +14,7 @@ use crate::catalog::session::Session;
 use crate::catalog::table_files::newest_live;
 use crate::catalog::tables::TableIdentity;
 use crate::policy::{Mode, Policy};
+use crate::rules::blast_radius::RuleChange;
 use crate::rules::expiry::{Judge, SpecBook, Verdict};
 use crate::rules::instant::UtcInstant;
 pub use crate::rules::kept::{Health, KeptCounts};
@@ -51,6 +53,8 @@ pub struct TablePlan {
     /// What has expired and does not go, or did not when a pass tried, as passes have noted it: poisoned
     /// tuples first, then by the ends of their ranges. Of these only busy ones are in `expired`.
     pub waiting: Vec<Waiting>,
+    /// Of what would be dropped otherwise than by time alone: what is kept, for it is too much.
+    pub change: Option<RuleChange>,
 }
 
 impl TablePlan {
@@ -109,7 +113,19 @@ pub async fn plan_by_book(
     let is_counted = found.kept_counts.is_some();
     let mut evidence =
         Evidence::new(table, &judge, book, settings.cross_check, policy.guards.held());
-    let examined = evidence.examine(connection, sorter.take(), sorter.is_whole).await?;
+    let found_tuples = sorter.take();
+    let change = match policy.mode {
+        Mode::Enforce => {
+            Some(in_plan(connection, finder, book, policy, settings, &found_tuples).await?)
+        }
+        Mode::Observe | Mode::Paused => None,
+    };
+    let mut examined = evidence.examine(connection, found_tuples, sorter.is_whole).await?;
+    if let Some(change) = &change {
+        let kept = keep_back(connection, table, change, retention, examined.expired).await?;
+        examined.expired = kept.0;
+        examined.withheld.extend(kept.1);
+    }
     // Where no pass ends anything, none keeps the memory up.
     let remembered = match policy.mode {
         Mode::Enforce => waiting::store::load(connection, table).await?,
@@ -140,6 +156,7 @@ pub async fn plan_by_book(
         counted_at: found.counted_at,
         next: found.next,
         behind: found.behind,
+        change: change.filter(RuleChange::holds_any),
     })
 }
 

@@ -9,12 +9,14 @@ use uuid::Uuid;
 use super::find::NextExpiry;
 use super::plan::TablePlan;
 use super::planning::{ClockRefused, Plans};
+use super::radius::command;
 use super::report::PartitionReport;
 use super::waiting::{WaitReason, Waiting};
 use crate::catalog::tables::TableIdentity;
 use crate::guards::hold::Hold;
 use crate::guards::pause::Pause;
 use crate::policy::{Mode, Source};
+use crate::rules::blast_radius::Excess;
 use crate::rules::expiry::KeptReason;
 use crate::rules::instant::UtcInstant;
 use crate::rules::kept::{Health, KeptCounts, SAMPLES, is_undatable};
@@ -90,6 +92,10 @@ pub struct TablePlanReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     pub held: Option<Vec<KeptReport>>,
+    /// What has expired and is held for its number; left out where nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub blast_radius: Option<BlastRadius>,
     /// Samples of what no time field of the policy's column covers, up to five.
     pub uncovered: Option<Vec<KeptReport>>,
     /// Files of no spec, or of one without a time field on the policy's column.
@@ -113,6 +119,19 @@ pub struct TablePlanReport {
     pub error: Option<String>,
 }
 
+/// What is held for its number: it goes otherwise than by time alone, and is more of the table than may go so.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BlastRadius {
+    /// What had expired when the rule was met first, of the files that were live; null where that may go.
+    pub change: Option<Excess>,
+    /// What had expired when it came, of the files that were live; null where that may go.
+    pub late: Option<Excess>,
+    /// Samples of the partitions, up to five.
+    pub samples: Vec<KeptReport>,
+    /// The command that lets them go.
+    pub command: String,
+}
+
 /// A tuple that waits: it has expired, and passes look at it again.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WaitingReport {
@@ -122,7 +141,7 @@ pub struct WaitingReport {
     pub partition_values: Vec<Option<String>>,
     /// As a person reads them.
     pub display: String,
-    /// Why: `poisoned`, `oversize`, `busy`, `held`, or the reason for which its evidence keeps it.
+    /// Why: `poisoned`, `oversize`, `busy`, `held`, `blast_radius`, or the reason for which its evidence keeps it.
     #[schema(value_type = String)]
     pub reason: WaitReason,
     /// Since when for this reason: the first look that found it so.
@@ -238,6 +257,12 @@ impl TablePlanReport {
             held: shown
                 .map(|kept_counts| samples(kept_counts, |reason| reason == KeptReason::Held))
                 .filter(|held| !held.is_empty()),
+            blast_radius: plan.change.as_ref().map(|change| BlastRadius {
+                change: change.held,
+                late: change.late.held,
+                samples: samples(&plan.withheld, |reason| reason == KeptReason::BlastRadius),
+                command: command(&plan.table, &plan.policy),
+            }),
             future: kept_counts
                 .map(|kept_counts| samples(kept_counts, |reason| reason == KeptReason::Future)),
             uncovered: kept_counts
@@ -276,6 +301,7 @@ impl TablePlanReport {
             source: None,
             pause: None,
             holds: Vec::new(),
+            blast_radius: None,
             cutoff: None,
             expired: Vec::new(),
             waiting: Vec::new(),

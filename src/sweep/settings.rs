@@ -6,6 +6,7 @@ use super::waiting::Pauses;
 use crate::config::{Config, CrossCheck, Oversize};
 use crate::drop::Limits;
 use crate::rules::batches::BatchLimits;
+use crate::rules::blast_radius::RadiusLimits;
 use crate::rules::clock_guard::Reading;
 use crate::rules::scan_limits::ScanLimits;
 
@@ -66,6 +67,10 @@ pub struct Settings {
     pub min_keep: Duration,
     /// What becomes of partitions that hold newer rows by their column statistics.
     pub cross_check: CrossCheck,
+    /// How much of a table goes at once otherwise than by time alone.
+    pub radius: RadiusLimits,
+    /// Whether a table's property is believed whatever it ends.
+    pub trusts_properties: bool,
     /// How long a writer may go on with a partition spec that has ended.
     pub stale_writer_window: Duration,
     /// The longest distance of two looks at the specs of a catalog: passes copy them, and so do the
@@ -136,6 +141,11 @@ impl Settings {
             max_values: config.discovery.max_values.get() as i64,
             min_keep: config.guard.min_keep.get(),
             cross_check: config.guard.cross_check,
+            radius: RadiusLimits {
+                min_drop_files: config.guard.min_drop_files.get() as i64,
+                max_drop_fraction: config.guard.max_drop_fraction.get(),
+            },
+            trusts_properties: config.guard.trust_properties,
             stale_writer_window: config.guard.stale_writer_window.get(),
             specs_looked_at_every: config
                 .distance_of_passes()

@@ -117,6 +117,11 @@ impl<'a> Sorter<'a> {
         }
     }
 
+    /// The expired tuples at hand, in no order.
+    pub fn expired(&self) -> impl Iterator<Item = &ExpiredTuple> {
+        self.expired.values()
+    }
+
     /// The expired tuples at hand, oldest first, each with its ids ascending; none is at hand then.
     pub fn take(&mut self) -> Vec<ExpiredTuple> {
         self.files = 0;

@@ -11,6 +11,7 @@ mod expired_batches;
 mod full_scan;
 mod late;
 mod looked;
+mod radius;
 mod recall;
 mod wait;
 
@@ -114,6 +115,8 @@ pub struct Enforcement<'a> {
     has_begun: bool,
     /// How far it has come.
     came: Came,
+    /// How many late files were counted before this pass.
+    late_before: i64,
     /// Whether late files were so many that a full pass has begun.
     has_begun_full: bool,
 }
@@ -180,6 +183,7 @@ impl<'a> Enforcement<'a> {
             has_index: true,
             has_begun: false,
             came: Came::default(),
+            late_before: 0,
             has_begun_full: false,
         }
     }
@@ -219,6 +223,7 @@ impl<'a> Enforcement<'a> {
             self.in_steps(session).await?;
         }
         self.forget_unmet();
+        self.forget_radius();
         self.remember(session).await?;
         self.remember_waiting(session).await?;
         let health = self.health(session.connection()).await?;

@@ -2,12 +2,10 @@
 //!
 //! A file is overdue if all of this holds: its partition had expired one grace period ago and is expired now; its
 //! policy is enforced and was the same one grace period ago; the file was there one grace period ago; its evidence
-//! does not keep it, nor a hold; no pause or hold of its catalog was over within the grace; and no pass has noted lately that its partition waits, which another check reports. Passes note
+//! does not keep it, nor a hold, nor its number; no pause or hold of its catalog was over within the grace; and no pass has noted lately that its partition waits, which another check reports. Passes note
 //! a limited number of waiting partitions; whether a partition beyond that number waits is unknown.
 //! A value with two interpretations expires by the later one. The judge decides that, and nothing here computes it
 //! again.
-
-mod there;
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,6 +14,7 @@ use super::probe::{Probe, Stop};
 use super::report::Findings;
 use super::report::Sample;
 use super::waiting::{self, Noted, is_hindered};
+use crate::catalog::checks::there::{WasThere, was_there};
 use crate::catalog::checks::{Begin, begins};
 use crate::catalog::finder::Finder;
 use crate::catalog::live_file::LiveFile;
@@ -23,13 +22,15 @@ use crate::catalog::tuples::TupleOfSpec;
 use crate::guards::revision::loosened_since;
 use crate::policy::Policy;
 use crate::policy::governed::Governed;
+use crate::rules::blast_radius::RuleChange;
 use crate::rules::expiry::{Judge, SpecBook, Verdict};
 use crate::rules::hold::Held;
 use crate::rules::instant::UtcInstant;
 use crate::sweep::evidence::Evidence;
+use crate::sweep::memory::store;
+use crate::sweep::radius::{keep_back, rule_of};
 use crate::sweep::sorter::Sorter;
 use crate::sweep::waiting::Waiting;
-use there::{WasThere, was_there};
 
 /// So many files are asked for their beginning at once.
 const PIECE: usize = 5_000;
@@ -123,6 +124,8 @@ struct OverdueScan<'a> {
     waiting: HashSet<TupleOfSpec>,
     /// The table's holds.
     held: Held,
+    /// What passes hold for its number, under the rule in force.
+    rule_change: Option<RuleChange>,
 }
 
 impl<'a> OverdueScan<'a> {
@@ -137,6 +140,11 @@ impl<'a> OverdueScan<'a> {
         let (book, judge_now) = policy.judge(probe.turn().await?, identity, scene.now).await?;
         let book_then = book.clone().as_of(then);
         let judge_then = Judge::new(&book_then, policy.retention(then));
+        let field = policy.source_field_id;
+        let loaded = store::load(probe.turn().await?, identity, field).await?;
+        let rule = rule_of(&book, judge_now.retention());
+        let rule_change = loaded.and_then(|loaded| loaded.memory.rule_change);
+        let rule_change = rule_change.filter(|change| change.rule == rule);
         let noted = waiting::noted(probe, scene, table).await?;
         let hindered = noted.tuples.iter().filter(|one| is_hindered(one.reason));
         let waiting = hindered.map(Waiting::key).collect();
@@ -151,6 +159,7 @@ impl<'a> OverdueScan<'a> {
             noted,
             waiting,
             held: policy.guards.held(),
+            rule_change,
         })
     }
 
@@ -257,7 +266,12 @@ impl<'a> OverdueScan<'a> {
             let held = self.held.clone();
             let mut evidence = Evidence::new(identity, judge, book, cross_check, held);
             let examined = evidence.examine(probe.turn().await?, sorter.take(), false).await?;
-            left = examined.expired.into_iter().map(|expired| expired.tuple).collect();
+            let mut expired = examined.expired;
+            if let Some(change) = &self.rule_change {
+                let (turn, retention) = (probe.turn().await?, judge.retention());
+                expired = keep_back(turn, identity, change, retention, expired).await?.0;
+            }
+            left = expired.into_iter().map(|expired| expired.tuple).collect();
         }
         seen.is_late.extend(left.into_iter().map(|tuple| (tuple, true)));
         let is_late = |file: &LiveFile| tuple_of(file).and_then(|tuple| seen.is_late.get(&tuple));

@@ -7,6 +7,7 @@ pub mod property;
 pub mod receipts;
 pub mod replaced;
 pub mod snapshots;
+pub mod there;
 pub mod vectors;
 
 use chrono::{DateTime, Utc};

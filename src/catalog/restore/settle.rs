@@ -169,7 +169,7 @@ async fn forget_sweeps(connection: &mut Session, since: Since) -> sqlx::Result<(
            )
            update tailrace.table_state
            set through_snapshot = least(through_snapshot, $2), files_below = 0,
-               owes_full_pass = true, reading = null, census = null, census_at = null,
+               owes_full_pass = true, rule_change = null, reading = null, census = null, census_at = null,
                looked_through = null, policy_revision = null, schema_version = null, shape = null,
                outcome = null, error = null, undatable_files = null, uncovered_files = null,
                unlooked = 0, quiet_until = null

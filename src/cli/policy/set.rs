@@ -11,16 +11,19 @@ use crate::catalog::session::{Session, within};
 use crate::catalog::tables::find_table;
 use crate::claims::{self, policy_changed};
 use crate::cli::arguments::{author, message};
+use crate::cli::ask::{can_ask, confirmed};
+use crate::cli::plan::table_text;
 use crate::cli::text::counted;
-use crate::cli::{DONE, Output, out};
+use crate::cli::{DONE, FAILED, Output, out};
 use crate::guards::Guards;
 use crate::policy::command::shell_word;
 use crate::policy::listing::{PoliciesAnswer, listed};
-use crate::policy::set::{Set, Wanted, set_policy};
+use crate::policy::set::{Set, Wanted, set_policy, would_set};
 use crate::policy::{Mode, Policy};
 use crate::sweep::Settings;
 use crate::sweep::plan::plan_table;
-use crate::telemetry::line;
+use crate::sweep::plan_report::TablePlanReport;
+use crate::telemetry::{line, say};
 
 /// The longest that the command looks for what a policy drops, after it set the policy.
 const PLANNING: Duration = Duration::from_secs(60);
@@ -48,6 +51,9 @@ pub struct SetArgs {
     /// Why, for whoever reads `tailrace policy history`.
     #[arg(long, value_name = "TEXT", value_parser = message)]
     reason: Option<String>,
+    /// Confirm what it drops, without being asked: what expires by the policy is not held for its number.
+    #[arg(long)]
+    yes: bool,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -86,7 +92,7 @@ pub async fn set(
     claims: &claims::Settings,
 ) -> anyhow::Result<u8> {
     let user = session_user();
-    let wanted = Wanted {
+    let mut wanted = Wanted {
         catalog: &args.table.catalog,
         namespace: &args.table.table.namespace,
         table: &args.table.table.table,
@@ -94,9 +100,16 @@ pub async fn set(
         keep: &args.keep,
         mode: args.mode,
         fence: args.fence,
+        is_confirmed: args.yes,
         by: args.by.as_ref().unwrap_or(&user),
         reason: args.reason.as_deref(),
     };
+    if !args.yes && can_ask() {
+        match asked(connection, &wanted, settings).await? {
+            Some(is_confirmed) => wanted.is_confirmed = is_confirmed,
+            None => return Ok(FAILED),
+        }
+    }
     let Set { table, before, policy } = set_policy(connection, wanted, settings.min_keep).await?;
     policy_changed(connection, &table, claims).await;
     let in_force = policy.clone().under(Guards::read(connection, &table).await?);
@@ -131,6 +144,44 @@ pub async fn set(
         text(answer, &table.catalog, &name, &policy, in_force.mode)
     })?;
     Ok(DONE)
+}
+
+/// Asks a person whether what a policy drops may be dropped; `None` where it may not, and nothing is set then. Nothing is
+/// asked where nothing goes at once. What the person is not shown is not confirmed.
+async fn asked(
+    connection: &mut Session,
+    wanted: &Wanted<'_>,
+    settings: &Settings,
+) -> anyhow::Result<Option<bool>> {
+    let shown = Wanted { is_confirmed: true, ..*wanted };
+    let (table, policy) = would_set(connection, &shown, settings.min_keep).await?;
+    if policy.mode != Mode::Enforce {
+        return Ok(Some(false));
+    }
+    let policy = policy.under(Guards::read(connection, &table).await?);
+    // No transaction is open and no lock is held while a person reads this.
+    let planned = async {
+        let now = clock::now(connection).await?;
+        plan_table(connection, &table, &policy, now, settings).await
+    };
+    let (is_shown, question) = match within(PLANNING, planned).await {
+        Ok(plan) if plan.expired.is_empty() => return Ok(Some(false)),
+        Ok(plan) => {
+            say(&table_text(&TablePlanReport::of(&plan)));
+            (true, "The next pass drops what has expired. Set the policy?")
+        }
+        Err(error) => {
+            say(&format!("Not known what has expired: {}\n", line(&describe(&error))));
+            (false, "It is not known what the next pass drops. Set the policy all the same?")
+        }
+    };
+    match confirmed(question)? {
+        true => Ok(Some(is_shown)),
+        false => {
+            say("tailrace: nothing was changed\n");
+            Ok(None)
+        }
+    }
 }
 
 /// The answer for people; a pause may have set another mode in force than the policy's.

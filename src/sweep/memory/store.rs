@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::{BookDigest, FullScanProgress, Memory};
 use crate::catalog::session::Session;
 use crate::catalog::tables::{FileWatermark, TableIdentity};
+use crate::rules::blast_radius::RuleChange;
 use crate::rules::instant::UtcInstant;
 use crate::rules::kept::KeptCounts;
 
@@ -40,7 +41,8 @@ pub async fn load(
                   reading, census,
                   case when census_at between '0001-01-01'::timestamptz
                                           and '9999-12-31'::timestamptz
-                    then census_at end as census_at
+                    then census_at end as census_at,
+                  rule_change
            from tailrace.table_state
            where catalog_id = $1 and table_uuid = $2 and source_field_id = $3"#,
         table.catalog_id,
@@ -68,6 +70,7 @@ pub async fn load(
                 .census
                 .and_then(readable::<KeptCounts>)
                 .zip(row.census_at.map(UtcInstant::from)),
+            rule_change: row.rule_change.and_then(readable::<RuleChange>),
         };
         Loaded { memory, policy_revision: row.policy_revision, guard_revision: row.guard_revision }
     }))
@@ -117,15 +120,16 @@ pub async fn save(
     sqlx::query!(
         r#"insert into tailrace.table_state as s (catalog_id, table_uuid, table_id,
                source_field_id, through_snapshot, files_below, book, day_specs, unknown_specs,
-               full_pass_at, owes_full_pass, reading, census, census_at)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+               full_pass_at, owes_full_pass, reading, census, census_at, rule_change)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
            on conflict (catalog_id, table_uuid) do update
            set table_id = excluded.table_id, source_field_id = excluded.source_field_id,
                through_snapshot = excluded.through_snapshot, files_below = excluded.files_below,
                book = excluded.book, day_specs = excluded.day_specs,
                unknown_specs = excluded.unknown_specs, full_pass_at = excluded.full_pass_at,
                owes_full_pass = excluded.owes_full_pass, reading = excluded.reading,
-               census = excluded.census, census_at = excluded.census_at"#,
+               census = excluded.census, census_at = excluded.census_at,
+               rule_change = excluded.rule_change"#,
         table.catalog_id,
         table.table_uuid,
         table.table_id,
@@ -139,7 +143,8 @@ pub async fn save(
         memory.owes_full_pass,
         memory.full_scan.as_ref().and_then(|full_scan| json(serde_json::to_value(full_scan))),
         kept_counts,
-        counted_at
+        counted_at,
+        memory.rule_change.as_ref().and_then(|change| json(serde_json::to_value(change)))
     )
     .execute(connection)
     .await?;

@@ -109,6 +109,7 @@ impl<'a> Enforcement<'a> {
             sorter.add(file);
         }
         self.has_begun = true;
+        self.count_all_late(session, &sorter).await?;
         let reached = self.drop_found(session, &mut sorter).await?;
         // What was not tried was met all the same.
         self.has_seen_all = true;

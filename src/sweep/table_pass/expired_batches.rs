@@ -96,7 +96,7 @@ impl Enforcement<'_> {
     }
 
     /// Notes tuples that the evidence keeps.
-    fn withhold(&mut self, withheld: Vec<Withheld>) {
+    pub(super) fn withhold(&mut self, withheld: Vec<Withheld>) {
         for mut kept in withheld {
             kept.tuple.ids = Vec::new();
             self.stays(&kept.tuple);
@@ -126,7 +126,8 @@ impl Enforcement<'_> {
             self.observe(examined.expired);
             return Ok(Reached::All);
         }
-        let expired_batch = self.asked_for(examined.expired);
+        let expired = self.within_radius(session, examined.expired).await?;
+        let expired_batch = self.asked_for(expired);
         if expired_batch.tuples.is_empty() {
             return Ok(Reached::All);
         }

@@ -9,14 +9,12 @@ use crate::sweep::calendar::{Row, RowKey, row_of, write};
 use crate::sweep::lease::LeasedSession;
 use crate::sweep::plan::NOT_PARQUET;
 
-/// So many values that have expired are at hand before they are looked up.
-const DUE_AT_HAND: usize = 500;
-
 impl Enforcement<'_> {
     /// Reads the late files, to the end or until the time is over. The watermark moves with what is in the
     /// calendar, and never before it.
     ///
-    /// A value that has expired is looked up whatever its row says: a pause is of tuples that wait, and another
+    /// Before the first of them is looked up all are read: they are counted first, for the blast radius. A value that has
+    /// expired is looked up whatever its row says: a pause is of tuples that wait, and another
     /// one may have come.
     pub(super) async fn late(
         &mut self,
@@ -37,6 +35,7 @@ impl Enforcement<'_> {
         };
         let (mut due, mut files, mut block) = (BTreeMap::new(), 0_i64, None);
         let mut has_read = false;
+        let mut is_counted = self.is_counted_from_here();
         while self.memory.watermark != self.current_watermark {
             // One statement is asked whatever the time: most often it tells that there is none.
             if has_read && self.is_over() {
@@ -62,30 +61,32 @@ impl Enforcement<'_> {
                 self.memory.watermark = self.current_watermark;
                 self.memory.full_scan = None;
                 self.memory.owes_full_pass = true;
+                is_counted = false;
             }
-            self.remember(session).await?;
-            let is_time =
-                due.len() >= DUE_AT_HAND || self.memory.watermark == self.current_watermark;
-            if is_time && !self.look_up_rows(session, std::mem::take(&mut due)).await?.is_all() {
-                return Ok(Reached::Until);
+            if self.memory.watermark != self.current_watermark {
+                self.remember(session).await?;
             }
         }
-        Ok(Reached::All)
+        self.settle_late(session, is_counted).await?;
+        self.look_up_rows(session, due).await
     }
 
     /// The rows of late values; those that have expired are noted as due.
     fn sorted(&mut self, values: Vec<LateValue>, due: &mut BTreeMap<RowKey, Row>) -> Vec<Row> {
         let mut rows = Vec::with_capacity(values.len());
-        for LateValue { spec_id, value, .. } in values {
+        let mut expired_files = 0;
+        for LateValue { spec_id, value, files, .. } in values {
             let Some(spec_id) = spec_id else { continue };
             self.note_spec(spec_id);
             let row = row_of(self.finder.judge, &self.memory.days, spec_id, value.as_deref());
             let Some(Ok(row)) = row else { continue };
             if row.last_end <= self.cutoff {
                 due.insert(row.key.clone(), row.clone());
+                expired_files += files;
             }
             rows.push(row);
         }
+        self.count_late(expired_files);
         rows
     }
 

@@ -5,6 +5,7 @@ mod holds;
 mod http;
 mod pauses;
 mod races;
+mod radius;
 mod window;
 
 use anyhow::Result;

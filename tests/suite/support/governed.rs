@@ -90,6 +90,7 @@ impl TestDatabase {
             keep: Keep::parse(keep)?,
             mode,
             fence: false,
+            is_confirmed: true,
             revision: 0,
             property_text: None,
             guards: Guards::default(),

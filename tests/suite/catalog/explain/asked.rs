@@ -65,6 +65,7 @@ async fn plans(statistics: Statistics, planned: Planned) -> Result<()> {
         keep: KEEP,
         mode: None,
         fence: None,
+        is_confirmed: true,
         by: "tester",
         reason: None,
     };

@@ -1,6 +1,6 @@
 //! Whether a file was there by a time: pure.
 
-use crate::catalog::checks::{Begin, CatalogState};
+use super::{Begin, CatalogState};
 use crate::rules::instant::UtcInstant;
 
 /// Whether a file was there by a time.
