@@ -117,6 +117,8 @@ events! {
     warn BLAST_RADIUS_HELD = "blast_radius_held";
     /// What was held for its number is held no more.
     info BLAST_RADIUS_RELEASED = "blast_radius_released";
+    /// Somebody approved partitions that are held for their number.
+    info APPROVED = "approved";
     /// Files that are kept because nothing proves that they are expired.
     warn KEPT_UNDATABLE = "kept_undatable";
     /// Partitions that were dropped although column statistics name newer rows.

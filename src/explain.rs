@@ -87,6 +87,7 @@ pub async fn explain(
             range_end: *range_end,
             doubt: doubt.clone(),
             newest: None,
+            is_approved: false,
             counts,
             ids,
         };

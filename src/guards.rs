@@ -7,6 +7,7 @@
 //! is planned anew. So a drop either commits before a change does, or heeds it: the change waits for a drop that
 //! has read the row and not committed yet, and a drop that finds the row locked gives up.
 
+pub mod approval;
 pub mod held;
 pub mod hold;
 pub mod pause;

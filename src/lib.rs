@@ -16,6 +16,7 @@
 //! | [`verify`] | whether the invariants of retention hold, read-only |
 //! | [`explain`] | why one partition is here, or what ended it |
 //! | [`specs`] | a table's partition specs as they are shown, and who trusted one |
+//! | [`approvals`] | approves partitions that are held for their number |
 //! | [`claims`] | compaction claims on files that are about to be dropped, beside the passes |
 //! | [`sweep`] | one pass: tables with work, lease, calendar, look-ups, commits, report; and the plan |
 //! | [`mod@trace`] | what became of each drop, noted by passes and read |
@@ -32,6 +33,7 @@
 //! | [`files`] | opening files that other users may have made or can change |
 //! | [`rules`] | pure: expiry, transform, keep, batches, duty cycle, backoff |
 
+pub mod approvals;
 pub mod catalog;
 pub mod claims;
 pub mod cli;

@@ -1,5 +1,6 @@
 //! The command line: one file per command. Results go to stdout, the log to stderr.
 
+mod approve;
 mod arguments;
 mod ask;
 mod clock;
@@ -90,6 +91,8 @@ enum Command {
     Pause(pause::PauseArgs),
     /// Take a pause away.
     Resume(pause::ResumeArgs),
+    /// Approve partitions that are held because they are too many.
+    Approve(approve::ApproveArgs),
     /// Hold partitions, so that no drop of tailrace ends them; list and release holds.
     #[command(subcommand)]
     Hold(hold::HoldCommand),
@@ -196,6 +199,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Policy(command) => policy::run(&config, &command).await,
         Command::Pause(args) => pause::pause(&config, &args).await,
         Command::Resume(args) => pause::resume(&config, &args).await,
+        Command::Approve(args) => approve::run(&config, &args).await,
         Command::Hold(command) => hold::run(&config, &command).await,
         Command::Clock(command) => clock::run(&config, &command).await,
         Command::Spec(command) => spec::run(&config, &command).await,

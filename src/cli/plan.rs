@@ -1,11 +1,19 @@
 //! `tailrace plan`
 
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
 use chrono::NaiveDate;
 use chrono::format::ParseErrorKind;
 
 use super::arguments::ScopeArgs;
+use super::new_file;
+use super::policy::session_user;
 use super::text::{bytes, columns, counted, spinner};
 use super::{DONE, Output, SOME_TABLES_FAILED, database, out};
+use crate::approvals::SavedPlan;
 use crate::catalog::errors::one_line;
 use crate::config::Config;
 use crate::policy::Mode;
@@ -17,7 +25,7 @@ use crate::sweep::plan::Health;
 use crate::sweep::plan_report::{KeptReport, PlanReport, TablePlanReport, WaitingReport};
 use crate::sweep::planning::{ClockRefused, plan_all};
 use crate::sweep::report::PartitionReport;
-use crate::telemetry::line;
+use crate::telemetry::{line, say};
 
 #[derive(Debug, clap::Args)]
 pub struct PlanArgs {
@@ -27,6 +35,9 @@ pub struct PlanArgs {
     /// its midnight in UTC.
     #[arg(long, value_name = "TIME", value_parser = instant)]
     at: Option<UtcInstant>,
+    /// Write what is held because it is too much to this new file, for `tailrace approve --plan`.
+    #[arg(long, value_name = "FILE", conflicts_with = "at")]
+    save: Option<PathBuf>,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -46,6 +57,11 @@ pub(super) fn instant(text: &str) -> Result<UtcInstant, String> {
 }
 
 pub async fn run(config: &Config, args: &PlanArgs) -> anyhow::Result<u8> {
+    if let Some(file) = &args.save
+        && let Err(error) = new_file::check(file)
+    {
+        return Ok(new_file::refused("plan", file, &error));
+    }
     let database = database(config)?;
     let settings = Settings::from_config(config);
     let bar = spinner("planning");
@@ -56,8 +72,26 @@ pub async fn run(config: &Config, args: &PlanArgs) -> anyhow::Result<u8> {
     if report.tables.is_empty() && args.scope.scope() != Default::default() {
         return Err(args.scope.nothing_found(&database).await);
     }
+    if let Some(file) = &args.save {
+        save(file, &SavedPlan::of(&plans, &session_user()))?;
+    }
     out::show(args.output, &report, text)?;
     Ok(if report.failures() == 0 { DONE } else { SOME_TABLES_FAILED })
+}
+
+/// Writes the plan to a file that must not exist.
+fn save(file: &Path, plan: &SavedPlan) -> anyhow::Result<()> {
+    let mut text = serde_json::to_string_pretty(plan)?;
+    text.push('\n');
+    let mut new = File::create_new(file)?;
+    new.write_all(text.as_bytes()).with_context(|| format!("writing {}", file.display()))?;
+    let (tables, name) = (counted(plan.tables.len() as i64, "table"), file.display().to_string());
+    say(&format!(
+        "tailrace: what is held of {tables} is in {}, digest {}\n",
+        line(&name),
+        plan.digest
+    ));
+    Ok(())
 }
 
 /// How many entries of a long list are shown from its start, and how many partitions from its end.
@@ -157,7 +191,9 @@ fn radius_text(table: &TablePlanReport) -> String {
             text.push_str(&format!("  held         {files} of {live_files} live files {why}\n"));
         }
     }
-    text.push_str("    guard.max_drop_fraction keeps them; to let them go:\n");
+    let partitions = counted(held.partitions, "partition");
+    let words = "guard.max_drop_fraction holds";
+    text.push_str(&format!("    {words} {partitions}; to let them go:\n"));
     text.push_str(&format!("      {}\n", line(&held.command)));
     text
 }

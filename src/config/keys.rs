@@ -218,6 +218,11 @@ settings! {
         /// Whether a table's property is believed whatever it ends: then max_drop_fraction holds for
         /// what comes late alone.
         trust_properties: bool = Default(false),
+        /// How long an approval of held partitions is valid.
+        approval_ttl: Span<MINUTE, { 30 * DAY }> = Default("24h"),
+        /// Whether whoever set a policy, or saved a plan, may not approve what is held, by the tokens of the HTTP
+        /// interface. Then nobody confirms a policy that they set, and the command line approves nothing.
+        four_eyes: bool = Default(false),
         /// The farthest that the clocks of host and database may be apart. Beyond it, or where
         /// the database's clock jumped by more than twice that, passes drop nothing.
         max_clock_skew: Span<SECOND, DAY> = Default("5m"),

@@ -15,6 +15,9 @@ use crate::catalog::errors::{
 use crate::catalog::receipts::{self, CameOfIt};
 use crate::catalog::session::Session;
 use crate::catalog::tables::TableIdentity;
+use crate::catalog::tuples::TupleOfSpec;
+use crate::guards::approval;
+use crate::rules::hold::HeldPartition;
 
 /// The result of one try.
 #[derive(Debug)]
@@ -164,6 +167,17 @@ async fn under_lock(
     };
     if let Some(refusal) = authority.refuses_size(written.map_or(0, |it| it.counts.files)) {
         return Ok(Worked::Refused(refusal));
+    }
+    // In the same transaction: what is rolled back stays approved.
+    if authority.uses_approval() && written.is_some() {
+        let ended = drop.tuples.iter().map(|TupleOfSpec { spec_id, tuple }| HeldPartition {
+            spec_id: *spec_id,
+            values: tuple.values.clone(),
+        });
+        let table = (drop.catalog_id, drop.table_id);
+        if let Err(late) = in_time(approval::use_up(session, table, ended).await)? {
+            return Ok(late);
+        }
     }
     let schema_version = written.map_or(schema_version, |written| written.schema_version);
     if let Some(receipt) = authority.receipt() {

@@ -19,6 +19,8 @@ pub struct PolicyGuard {
     pub property_text: Option<String>,
     /// The catalog's guard revision by which it was planned.
     pub guard_revision: i64,
+    /// Whether the drop ends approved partitions, whose approvals it uses up.
+    pub uses_approval: bool,
 }
 
 impl PolicyGuard {
@@ -29,6 +31,7 @@ impl PolicyGuard {
             revision: policy.revision,
             property_text: policy.property_text.clone(),
             guard_revision: policy.guards.revision,
+            uses_approval: false,
         }
     }
 
@@ -186,6 +189,11 @@ impl Authority<'_> {
             Self::Policy(_) => None,
             Self::Operator(guard) => guard.receipt.as_ref(),
         }
+    }
+
+    /// Whether approvals of what it ended are used up.
+    pub fn uses_approval(&self) -> bool {
+        matches!(self, Self::Policy(Some(guard)) if guard.uses_approval)
     }
 
     /// Whether so many files are more than may be ended in one commit.

@@ -78,6 +78,20 @@ pub enum Problem {
         /// Which holds there are.
         words: String,
     },
+    /// 409 `plan_drift`: what is held for its number is not what the approver saw.
+    #[error("{what}: {}; nothing was approved, look at `tailrace plan` and approve that", .drift.join("; "))]
+    PlanDrift {
+        /// What differs.
+        what: String,
+        /// In which way, one by one.
+        drift: Vec<String>,
+    },
+    /// 409 `nothing_held`: nothing is held for its number.
+    #[error("{0}")]
+    NothingHeld(String),
+    /// 403 `four_eyes`: somebody else has to approve.
+    #[error("{0}")]
+    FourEyes(String),
     /// 409 `guards_changed`: a pause or a hold of the catalog changed while the drop was planned, twice.
     #[error(
         "pauses or holds of the catalog changed while the drop was planned, twice; nothing was dropped, try again"
@@ -148,7 +162,10 @@ impl Problem {
             | Self::Paused(_)
             | Self::PartitionHeld { .. }
             | Self::TableHeld { .. }
+            | Self::PlanDrift { .. }
+            | Self::NothingHeld(_)
             | Self::GuardsChanged => 409,
+            Self::FourEyes(_) => 403,
             Self::Expired(_) => 410,
             Self::Validation(_) => 422,
             Self::CommitQueueTimeout { .. }
@@ -174,6 +191,9 @@ impl Problem {
             Self::Paused(_) => "paused",
             Self::PartitionHeld { .. } | Self::TableHeld { .. } => "partition_held",
             Self::GuardsChanged => "guards_changed",
+            Self::PlanDrift { .. } => "plan_drift",
+            Self::NothingHeld(_) => "nothing_held",
+            Self::FourEyes(_) => "four_eyes",
             Self::Expired(_) => "expired",
             Self::Validation(_) => "validation",
             Self::CommitQueueTimeout { .. } => "commit_queue_timeout",
@@ -199,6 +219,7 @@ impl Problem {
                 body["partitions"] = serde_json::json!(held);
                 body["more"] = (*more).into();
             }
+            Self::PlanDrift { drift, .. } => body["drift"] = serde_json::json!(drift),
             _ => {}
         }
         body

@@ -19,6 +19,7 @@
 //! holds a session runs in a task of its own, so it is not interrupted when the client goes away or
 //! the daemon stops.
 
+pub mod approvals;
 pub mod changes;
 pub mod connections;
 pub mod drops;

@@ -131,6 +131,12 @@ pub async fn put_policy(
     Params(NoParams {}): Params<NoParams>,
     JsonBody(body): JsonBody<PolicyBody>,
 ) -> Result<Json<PoliciesAnswer>, Failure> {
+    if body.confirmed && state.settings.four_eyes {
+        return Err(Failure::Problem(Problem::FourEyes(
+            "guard.four_eyes is on: set the policy without confirmed, and let somebody else approve what it drops"
+                .to_owned(),
+        )));
+    }
     let mut session = state.sessions.open(Use::Change).await?;
     let (settings, claims) = (state.settings, state.claims);
     let work = async move {

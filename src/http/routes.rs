@@ -16,7 +16,7 @@ use super::failure::{Failure, of_panic};
 use super::observe::observe;
 use super::state::State;
 use super::{
-    changes, drops, drops_trace, explanations, holds, maintenance, pauses, policies,
+    approvals, changes, drops, drops_trace, explanations, holds, maintenance, pauses, policies,
     policy_history, probes, verify,
 };
 use axum::http::header::CONTENT_TYPE;
@@ -61,6 +61,7 @@ fn api() -> OpenApiRouter<Arc<State>> {
         .routes(routes!(holds::get_holds))
         .routes(routes!(holds::get_table_holds, holds::add_hold))
         .routes(routes!(holds::release_hold))
+        .routes(routes!(approvals::get_approvals, approvals::add_approval))
         .routes(routes!(explanations::get_explanation))
         .routes(routes!(drops_trace::get_drops))
         .routes(routes!(maintenance::start_pass))

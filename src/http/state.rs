@@ -47,6 +47,8 @@ pub struct State {
     pub(super) verify: verify::Settings,
     pub(super) claims: claims::Settings,
     pub(super) bounds: Bounds,
+    /// How long an approval is valid.
+    pub(super) approval_ttl: Duration,
     pub(super) body_timeout: Duration,
     drops: Arc<Semaphore>,
     tasks: TaskTracker,
@@ -75,6 +77,7 @@ impl State {
             settings: Settings::from_config(config),
             verify: verify::Settings::from_config(config),
             claims: claims::Settings::from_config(config),
+            approval_ttl: config.guard.approval_ttl.get(),
             bounds: Bounds::from_config(config),
             body_timeout: config.http.body_timeout.get(),
             drops: Arc::new(Semaphore::new(drops)),

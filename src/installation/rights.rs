@@ -266,7 +266,12 @@ const LIST: &[Listed] = &[
         ],
     ),
     // Nobody changes what happened.
-    (Purpose::Passes, &["SELECT", "INSERT", "DELETE"], &[], &[ours("policy_change")]),
+    (
+        Purpose::Passes,
+        &["SELECT", "INSERT", "DELETE"],
+        &[],
+        &[ours("approval"), ours("approved_partition"), ours("policy_change")],
+    ),
     (Purpose::Passes, &["USAGE"], &[], &[Object::Sequence(Whose::Ours, "policy_revision")]),
     (
         Purpose::Passes,

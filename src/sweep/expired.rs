@@ -20,6 +20,8 @@ pub struct ExpiredTuple {
     /// The latest instant of its rows by their statistics, where that is after the cutoff and only
     /// warns (`guard.cross_check = warn`).
     pub newest: Option<UtcInstant>,
+    /// Whether somebody approved it, who knew that it was held for its number.
+    pub is_approved: bool,
     /// The sums over its files.
     pub counts: Counts,
     /// The ids of its live files, ascending, below the id counter that was read before they were

@@ -13,6 +13,7 @@ use crate::catalog::purge::purge;
 use crate::catalog::session::Session;
 use crate::catalog::tombstones::{self, GoneTable, NamedPolicy};
 use crate::events;
+use crate::guards::approval;
 use crate::policy::command::{forget, set_again};
 use crate::policy::history;
 use crate::rules::instant::UtcInstant;
@@ -50,6 +51,13 @@ pub async fn keep_house(
                 event = events::PURGE_FAILED,
                 %error,
                 "Old changes of policies could not be deleted"
+            );
+        }
+        if let Err(error) = approval::purge(control, now, &but).await {
+            tracing::warn!(
+                event = events::PURGE_FAILED,
+                %error,
+                "Old approvals could not be deleted"
             );
         }
         let looked = look_after_tombstones(control, now, settings.history_keep, &but).await;

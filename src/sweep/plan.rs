@@ -4,7 +4,7 @@
 use super::evidence::Evidence;
 use super::expired::ExpiredTuple;
 use super::find::{NextExpiry, find};
-use super::radius::{in_plan, keep_back};
+use super::radius::{KeptBack, in_plan, keep_back};
 use super::settings::Settings;
 use super::sorter::Sorter;
 use super::waiting::{self, Remembered, Waiting, WaitingList};
@@ -14,7 +14,6 @@ use crate::catalog::session::Session;
 use crate::catalog::table_files::newest_live;
 use crate::catalog::tables::TableIdentity;
 use crate::policy::{Mode, Policy};
-use crate::rules::blast_radius::RuleChange;
 use crate::rules::expiry::{Judge, SpecBook, Verdict};
 use crate::rules::instant::UtcInstant;
 pub use crate::rules::kept::{Health, KeptCounts};
@@ -53,8 +52,8 @@ pub struct TablePlan {
     /// What has expired and does not go, or did not when a pass tried, as passes have noted it: poisoned
     /// tuples first, then by the ends of their ranges. Of these only busy ones are in `expired`.
     pub waiting: Vec<Waiting>,
-    /// Of what would be dropped otherwise than by time alone: what is kept, for it is too much.
-    pub change: Option<RuleChange>,
+    /// Of what would be dropped otherwise than by time alone: what is held, for it is too much.
+    pub kept_back: Option<KeptBack>,
 }
 
 impl TablePlan {
@@ -120,6 +119,10 @@ pub async fn plan_by_book(
         }
         Mode::Observe | Mode::Paused => None,
     };
+    let kept_back = match &change {
+        Some(change) => KeptBack::read(connection, table, change, retention, &found_tuples).await?,
+        None => None,
+    };
     let mut examined = evidence.examine(connection, found_tuples, sorter.is_whole).await?;
     if let Some(change) = &change {
         let kept = keep_back(connection, table, change, retention, examined.expired).await?;
@@ -156,7 +159,7 @@ pub async fn plan_by_book(
         counted_at: found.counted_at,
         next: found.next,
         behind: found.behind,
-        change: change.filter(RuleChange::holds_any),
+        kept_back,
     })
 }
 

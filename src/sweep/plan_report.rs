@@ -126,8 +126,12 @@ pub struct BlastRadius {
     pub change: Option<Excess>,
     /// What had expired when it came, of the files that were live; null where that may go.
     pub late: Option<Excess>,
-    /// Samples of the partitions, up to five.
+    /// How many partitions are held.
+    pub partitions: i64,
+    /// Samples of them, up to five.
     pub samples: Vec<KeptReport>,
+    /// The digest of these partitions, by which they are approved.
+    pub digest: String,
     /// The command that lets them go.
     pub command: String,
 }
@@ -257,11 +261,13 @@ impl TablePlanReport {
             held: shown
                 .map(|kept_counts| samples(kept_counts, |reason| reason == KeptReason::Held))
                 .filter(|held| !held.is_empty()),
-            blast_radius: plan.change.as_ref().map(|change| BlastRadius {
-                change: change.held,
-                late: change.late.held,
+            blast_radius: plan.kept_back.as_ref().map(|held| BlastRadius {
+                change: held.change.held,
+                late: held.change.late.held,
+                partitions: held.partitions.len() as i64,
                 samples: samples(&plan.withheld, |reason| reason == KeptReason::BlastRadius),
-                command: command(&plan.table, &plan.policy),
+                digest: held.digest.clone(),
+                command: command(&plan.table, &held.digest),
             }),
             future: kept_counts
                 .map(|kept_counts| samples(kept_counts, |reason| reason == KeptReason::Future)),

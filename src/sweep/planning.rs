@@ -13,7 +13,7 @@ use crate::catalog::clock;
 use crate::catalog::connect::{Access, Database};
 use crate::catalog::errors::describe;
 use crate::catalog::session::Session;
-use crate::catalog::tables::{LiveTable, TableIdentity, catalogs, live_tables};
+use crate::catalog::tables::{Catalog, LiveTable, TableIdentity, catalogs, live_tables};
 use crate::policy::Policy;
 use crate::policy::effective;
 use crate::rules::clock_guard::Reading;
@@ -108,28 +108,53 @@ async fn plan_all_in(
             continue;
         }
         let from = plans.tables.len();
-        for table in live_tables(connection, &catalog, true).await? {
-            if !scope.has_table(&table.identity.namespace, &table.identity.table) {
-                continue;
-            }
-            let look = effective::look(connection, &table, settings.min_keep).await?;
-            let plan = match look {
-                Ok(None) => continue,
-                Err(problem) => Err(problem),
-                Ok(Some(_)) if !table.is_parquet => Err(NOT_PARQUET.to_owned()),
-                Ok(Some(policy)) => {
-                    plan_table(connection, &table.identity, &policy, as_of, settings)
-                        .await
-                        .map_err(|error| describe(&error))
-                }
-            };
-            plans.tables.push((table.identity, plan));
-        }
+        let named = |namespace: &str, table: &str| scope.has_table(namespace, table);
+        plan_tables(connection, &catalog, settings, &named, &mut plans).await?;
         if let (None, Some((first, _))) = (at, plans.tables.get(from)) {
             plans.refused.extend(refused_in(connection, first, &clock, settings).await?);
         }
     }
     Ok(plans)
+}
+
+/// Plans those of a catalog's tables that are `named` (namespace, table) and have a policy, at the database's time.
+pub async fn plan_catalog(
+    connection: &mut Session,
+    catalog: &Catalog,
+    settings: &Settings,
+    named: &(dyn Fn(&str, &str) -> bool + Sync),
+) -> anyhow::Result<Plans> {
+    let as_of = clock_at(connection, settings, None).await?.database;
+    let mut plans = Plans { as_of, refused: Vec::new(), tables: Vec::new() };
+    plan_tables(connection, catalog, settings, named, &mut plans).await?;
+    Ok(plans)
+}
+
+async fn plan_tables(
+    connection: &mut Session,
+    catalog: &Catalog,
+    settings: &Settings,
+    named: &(dyn Fn(&str, &str) -> bool + Sync),
+    plans: &mut Plans,
+) -> anyhow::Result<()> {
+    for table in live_tables(connection, catalog, true).await? {
+        if !named(&table.identity.namespace, &table.identity.table) {
+            continue;
+        }
+        let look = effective::look(connection, &table, settings.min_keep).await?;
+        let plan = match look {
+            Ok(None) => continue,
+            Err(problem) => Err(problem),
+            Ok(Some(_)) if !table.is_parquet => Err(NOT_PARQUET.to_owned()),
+            Ok(Some(policy)) => {
+                plan_table(connection, &table.identity, &policy, plans.as_of, settings)
+                    .await
+                    .map_err(|error| describe(&error))
+            }
+        };
+        plans.tables.push((table.identity, plan));
+    }
+    Ok(())
 }
 
 /// Plans one table, at `at` or at the database's time; `None` where no policy is in force.

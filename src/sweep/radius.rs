@@ -1,26 +1,30 @@
 //! The [blast radius](crate::rules::blast_radius) of passes and plans: which rule is followed, how many files have
 //! expired, and which of them are kept.
 
-use std::collections::{HashMap, HashSet};
+mod count;
+
+use std::collections::{BTreeSet, HashMap};
+
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
 use super::evidence::Withheld;
 use super::expired::ExpiredTuple;
 use super::memory::{BookDigest, store};
 use super::settings::Settings;
-use crate::catalog::checks::there::{WasThere, was_there};
-use crate::catalog::checks::{begins, catalog_state};
 use crate::catalog::finder::Finder;
 use crate::catalog::session::Session;
-use crate::catalog::table_files::count_live;
 use crate::catalog::tables::{TableIdentity, current_watermark};
+use crate::catalog::tuples::TupleOfSpec;
+use crate::guards::approval;
 use crate::policy::command::shell_word;
 use crate::policy::{Policy, Source};
-use crate::rules::blast_radius::{Excess, RadiusLimits, RuleChange};
-use crate::rules::expiry::{KeptReason, Retention, SpecBook, Verdict};
+use crate::rules::blast_radius::RuleChange;
+use crate::rules::expiry::{KeptReason, Retention, SpecBook};
+use crate::rules::hold::HeldPartition;
 use crate::rules::instant::UtcInstant;
-
-/// So many files are asked for their beginning at once.
-const PIECE: usize = 5_000;
+use count::late_of;
+pub use count::{Counted, count_expired, count_late, excess};
 
 /// The digest of what decides which files expire: the column, the keep, the specs and how they are read.
 pub fn rule_of(book: &SpecBook, retention: Retention) -> String {
@@ -109,11 +113,7 @@ pub async fn in_plan(
     let unread = expired.iter().flat_map(ids).filter(|id| *id >= from).count() as i64;
     let files = change.late.files.saturating_add(unread);
     if change.late.held.is_none() && unread > 0 && !limits.allow(files, 0) {
-        let mut ends = HashMap::new();
-        for tuple in expired {
-            let may_be = tuple.ids.iter().filter(|id| change.may_be_late(**id));
-            ends.extend(may_be.map(|id| (*id, tuple.range_end)));
-        }
+        let ends = late_ends(&change, expired);
         let there = late_of(connection, table, &ends, retention).await?.len() as i64;
         let files = files.min(change.late.files.saturating_add(there));
         change.late.held = excess(connection, table, files, there, limits, now).await?;
@@ -121,97 +121,127 @@ pub async fn in_plan(
     Ok(change)
 }
 
-/// What lets go what is kept.
-pub fn command(table: &TableIdentity, policy: &Policy) -> String {
+/// The digest of partitions that are held for their number: of a table, under a rule and a revision of its policy.
+pub fn digest(
+    table_uuid: Uuid,
+    rule: &str,
+    policy_revision: i64,
+    held: &BTreeSet<HeldPartition>,
+) -> String {
+    let of = (table_uuid, rule, policy_revision, held);
+    // Numbers and lists of texts always serialise.
+    let digest = Sha256::digest(serde_json::to_vec(&of).unwrap_or_default());
+    hex::encode(&digest[..16])
+}
+
+/// What lets held partitions go, by their digest.
+pub fn command(table: &TableIdentity, digest: &str) -> String {
     format!(
-        "tailrace policy set {} {} --field {} --keep {} --yes",
+        "tailrace approve {} {} --digest {digest}",
         shell_word(&table.catalog),
         shell_word(&format!("{}.{}", table.namespace, table.table)),
-        shell_word(policy.field.text()),
-        shell_word(policy.keep.text())
     )
 }
 
-/// How many live files have expired by their values, whatever else keeps them. Each statement is one page.
-pub async fn count_expired(connection: &mut Session, finder: Finder<'_>) -> sqlx::Result<i64> {
-    let (mut pages, mut count) = (finder.expired(None), 0);
-    while let Some(files) = pages.next(connection).await? {
-        let is_expired = |verdict| matches!(verdict, Verdict::Expired { .. });
-        let expired =
-            files.iter().filter(|file| is_expired(finder.judge.judge(file.spec_id, &file.tuple)));
-        count += expired.count() as i64;
-    }
-    Ok(count)
+/// Which partition a tuple is.
+pub fn partition_of(tuple: &ExpiredTuple) -> HeldPartition {
+    let TupleOfSpec { spec_id, tuple } = &tuple.tuple;
+    HeldPartition { spec_id: *spec_id, values: tuple.values.clone() }
 }
 
-/// How many live files have expired and came late.
-pub async fn count_late(
-    connection: &mut Session,
-    finder: Finder<'_>,
-    change: &RuleChange,
-) -> sqlx::Result<i64> {
-    let (mut pages, mut count) = (finder.expired(None), 0);
-    while let Some(files) = pages.next(connection).await? {
-        let mut ends = HashMap::new();
-        for file in files.iter().filter(|file| change.may_be_late(file.data_file_id)) {
-            if let Verdict::Expired { range_end, .. } =
-                finder.judge.judge(file.spec_id, &file.tuple)
-            {
-                ends.insert(file.data_file_id, range_end);
-            }
+/// The partitions of a table that are held for their number, but for approvals.
+#[derive(Debug)]
+pub struct HeldBack<'a> {
+    change: &'a RuleChange,
+    late: BTreeSet<i64>,
+    approved: HashMap<HeldPartition, i64>,
+}
+
+impl<'a> HeldBack<'a> {
+    /// Reads what says whether these tuples are held. `ids` are all of their files that were there when they were
+    /// looked for.
+    pub async fn read(
+        connection: &mut Session,
+        table: &TableIdentity,
+        change: &'a RuleChange,
+        retention: Retention,
+        tuples: &[ExpiredTuple],
+    ) -> sqlx::Result<Self> {
+        let (mut late, mut approved) = (BTreeSet::new(), HashMap::new());
+        if change.holds_any() {
+            let RuleChange { rule, policy_revision, .. } = change;
+            approved = approval::of_table(connection, table, rule, *policy_revision).await?;
         }
-        let retention = finder.judge.retention();
-        count += late_of(connection, finder.table, &ends, retention).await?.len() as i64;
-    }
-    Ok(count)
-}
-
-/// Those of the files, given with the ends of their values' ranges, that had expired when they came, or may have:
-/// of one whose snapshot was deleted it is only known that it is older than the floor.
-async fn late_of(
-    connection: &mut Session,
-    table: &TableIdentity,
-    ends: &HashMap<i64, UtcInstant>,
-    retention: Retention,
-) -> sqlx::Result<Vec<i64>> {
-    let ids: Vec<i64> = ends.keys().copied().collect();
-    let mut late = Vec::new();
-    if ids.is_empty() {
-        return Ok(late);
-    }
-    let Some(state) = catalog_state(connection, table.catalog_id).await? else { return Ok(ids) };
-    for piece in ids.chunks(PIECE) {
-        for begin in begins(connection, table.catalog_id, piece).await? {
-            let Some(range_end) = ends.get(&begin.data_file_id) else { continue };
-            if was_there(&begin, range_end.plus(retention.keep), &state) != WasThere::Yes {
-                late.push(begin.data_file_id);
-            }
+        if change.late.held.is_some() {
+            late = late_of(connection, table, &late_ends(change, tuples), retention).await?;
         }
+        Ok(HeldBack { change, late, approved })
     }
-    Ok(late)
+
+    /// Whether a tuple is held unless it is approved: whole, where one of its files is of the change or late.
+    fn concerns(&self, tuple: &ExpiredTuple) -> bool {
+        self.change.held.is_some() && self.change.came_with(tuple.range_end, &tuple.ids)
+            || tuple.ids.iter().any(|id| self.late.contains(id))
+    }
+
+    /// Whether it is approved. With twice the files that it had it is not what was approved.
+    fn approves(&self, tuple: &ExpiredTuple) -> bool {
+        let files = self.approved.get(&partition_of(tuple));
+        files.is_some_and(|files| tuple.counts.files < files.saturating_mul(2))
+    }
+
+    /// Whether it is held.
+    pub fn holds(&self, tuple: &ExpiredTuple) -> bool {
+        self.concerns(tuple) && !self.approves(tuple)
+    }
 }
 
-/// Whether so many files may go, of the live ones and `ended` ones that were live; `None` if they may.
-pub async fn excess(
-    connection: &mut Session,
-    table: &TableIdentity,
-    files: i64,
-    not_counted: i64,
-    limits: RadiusLimits,
-    now: UtcInstant,
-) -> sqlx::Result<Option<Excess>> {
-    if limits.allow(files, 0) {
-        return Ok(None);
-    }
-    let enough = limits.enough_live(files).saturating_add(not_counted);
-    let live = count_live(connection, table.catalog_id, table.table_id, enough).await?;
-    let live_files = live.saturating_sub(not_counted);
-    let is_allowed = limits.allow(files, live_files);
-    Ok((!is_allowed).then_some(Excess { files, live_files, at: now }))
+/// What of a table is held for its number, as a plan has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptBack {
+    pub change: RuleChange,
+    /// Which partitions, with how they are read and how many files they have.
+    pub partitions: Vec<(HeldPartition, String, i64)>,
+    /// Of these partitions.
+    pub digest: String,
 }
 
-/// Separates tuples that may go from those that the blast radius keeps, which it does whole. `ids` are all of their
-/// files that were there when they were looked for.
+impl KeptBack {
+    /// Of all tuples that have expired by their values; `None` where nothing is held.
+    pub async fn read(
+        connection: &mut Session,
+        table: &TableIdentity,
+        change: &RuleChange,
+        retention: Retention,
+        expired: &[ExpiredTuple],
+    ) -> sqlx::Result<Option<Self>> {
+        if !change.holds_any() {
+            return Ok(None);
+        }
+        let held = HeldBack::read(connection, table, change, retention, expired).await?;
+        let tuples = expired.iter().filter(|tuple| held.holds(tuple));
+        let named =
+            tuples.map(|tuple| (partition_of(tuple), tuple.display.clone(), tuple.counts.files));
+        let partitions: Vec<_> = named.collect();
+        let set = partitions.iter().map(|(partition, ..)| partition.clone()).collect();
+        let RuleChange { rule, policy_revision, .. } = change;
+        let digest = digest(table.table_uuid, rule, *policy_revision, &set);
+        let is_any = !partitions.is_empty();
+        Ok(is_any.then(|| KeptBack { change: change.clone(), partitions, digest }))
+    }
+}
+
+fn late_ends(change: &RuleChange, tuples: &[ExpiredTuple]) -> HashMap<i64, UtcInstant> {
+    let mut ends = HashMap::new();
+    for tuple in tuples {
+        let may_be = tuple.ids.iter().filter(|id| change.may_be_late(**id));
+        ends.extend(may_be.map(|id| (*id, tuple.range_end)));
+    }
+    ends
+}
+
+/// Separates tuples that may go from those that are held for their number; of the former those that are approved are
+/// marked.
 pub async fn keep_back(
     connection: &mut Session,
     table: &TableIdentity,
@@ -222,24 +252,15 @@ pub async fn keep_back(
     if !change.holds_any() {
         return Ok((expired, Vec::new()));
     }
-    let late = match change.late.held {
-        None => Vec::new(),
-        Some(_) => {
-            let mut ends = HashMap::new();
-            for tuple in &expired {
-                let may_be = tuple.ids.iter().filter(|id| change.may_be_late(**id));
-                ends.extend(may_be.map(|id| (*id, tuple.range_end)));
-            }
-            late_of(connection, table, &ends, retention).await?
+    let held = HeldBack::read(connection, table, change, retention, &expired).await?;
+    let (mut may_go, mut kept) = (Vec::new(), Vec::new());
+    for tuple in expired {
+        if held.holds(&tuple) {
+            let (reason, leaves_at, newest) = (KeptReason::BlastRadius, None, None);
+            kept.push(Withheld { tuple, reason, leaves_at, newest });
+        } else {
+            may_go.push(ExpiredTuple { is_approved: held.concerns(&tuple), ..tuple });
         }
-    };
-    let late: HashSet<i64> = late.into_iter().collect();
-    let is_kept = |tuple: &ExpiredTuple| {
-        change.held.is_some() && change.came_with(tuple.range_end, &tuple.ids)
-            || tuple.ids.iter().any(|id| late.contains(id))
-    };
-    let (kept, expired): (Vec<_>, Vec<_>) = expired.into_iter().partition(is_kept);
-    let (reason, leaves_at, newest) = (KeptReason::BlastRadius, None, None);
-    let kept = kept.into_iter().map(|tuple| Withheld { tuple, reason, leaves_at, newest });
-    Ok((expired, kept.collect()))
+    }
+    Ok((may_go, kept))
 }

@@ -71,6 +71,8 @@ pub struct Settings {
     pub radius: RadiusLimits,
     /// Whether a table's property is believed whatever it ends.
     pub trusts_properties: bool,
+    /// Whether nobody may confirm what they set themselves.
+    pub four_eyes: bool,
     /// How long a writer may go on with a partition spec that has ended.
     pub stale_writer_window: Duration,
     /// The longest distance of two looks at the specs of a catalog: passes copy them, and so do the
@@ -146,6 +148,7 @@ impl Settings {
                 max_drop_fraction: config.guard.max_drop_fraction.get(),
             },
             trusts_properties: config.guard.trust_properties,
+            four_eyes: config.guard.four_eyes,
             stale_writer_window: config.guard.stale_writer_window.get(),
             specs_looked_at_every: config
                 .distance_of_passes()

@@ -91,6 +91,7 @@ impl<'a> Sorter<'a> {
                     counts: Counts::default(),
                     ids: Vec::new(),
                     newest: None,
+                    is_approved: false,
                 });
                 expired.counts += counts;
                 expired.ids.push(file.data_file_id);

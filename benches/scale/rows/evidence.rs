@@ -155,6 +155,7 @@ async fn expired(
             range_end,
             doubt,
             newest: None,
+            is_approved: false,
             counts: Counts::default(),
             ids,
         });

@@ -15,6 +15,7 @@ use crate::cli::ask::{can_ask, confirmed};
 use crate::cli::plan::table_text;
 use crate::cli::text::counted;
 use crate::cli::{DONE, FAILED, Output, out};
+use crate::explicit::problem::Problem;
 use crate::guards::Guards;
 use crate::policy::command::shell_word;
 use crate::policy::listing::{PoliciesAnswer, listed};
@@ -104,7 +105,15 @@ pub async fn set(
         by: args.by.as_ref().unwrap_or(&user),
         reason: args.reason.as_deref(),
     };
-    if !args.yes && can_ask() {
+    if args.yes && settings.four_eyes {
+        return Err(Problem::FourEyes(
+            "guard.four_eyes is on: set the policy without --yes, and let somebody else approve what it drops \
+             over HTTP"
+                .to_owned(),
+        )
+        .into());
+    }
+    if !args.yes && !settings.four_eyes && can_ask() {
         match asked(connection, &wanted, settings).await? {
             Some(is_confirmed) => wanted.is_confirmed = is_confirmed,
             None => return Ok(FAILED),

@@ -27,6 +27,7 @@ fn the_policy_in_force_must_be_the_planned_one() {
         revision: 5,
         property_text: text.map(str::to_owned),
         guard_revision: 3,
+        uses_approval: false,
     };
     let (stored, property) = (guard(Source::Stored, None), guard(Source::Property, Some("a")));
     for (now, stored_holds, property_holds) in [
@@ -54,6 +55,7 @@ fn the_guard_revision_must_be_the_planned_one() {
         revision: 5,
         property_text: None,
         guard_revision,
+        uses_approval: false,
     };
     let operator = |guard_revision| OperatorGuard { guard_revision, ..operator() };
     for (under_lock_now, refuses) in [(Some(3), false), (Some(4), true), (None, true)] {

@@ -70,7 +70,11 @@ impl Work<'_> {
             table: self.table,
             tuples: &wanted,
             lookup_keys: &lookup_keys,
-            policy: Some(PolicyGuard::of(self.policy)),
+            policy: Some(PolicyGuard {
+                // Of a piece the rest is still to be ended, by the same approval.
+                uses_approval: !is_piece && expired.iter().any(|tuple| tuple.is_approved),
+                ..PolicyGuard::of(self.policy)
+            }),
             found: files,
             found_below: expired_batch.found_below,
             late: expired_batch.late.map(|rule| Late { rule, ambiguous: &ambiguous }),

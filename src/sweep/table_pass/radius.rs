@@ -17,7 +17,7 @@ use crate::rules::expiry::KeptReason;
 use crate::sweep::expired::ExpiredTuple;
 use crate::sweep::lease::LeasedSession;
 use crate::sweep::radius::{
-    Met, command, count_expired, count_late, excess, keep_back, meet, rule_of,
+    Counted, Met, command, count_expired, count_late, digest, excess, keep_back, meet, rule_of,
 };
 use crate::sweep::sorter::Sorter;
 
@@ -49,7 +49,12 @@ impl Enforcement<'_> {
                     false => self.too_many_expired(session).await?,
                 };
                 let files_below = self.current_watermark.files_below;
-                RuleChange::new(rule, policy.revision, retention, files_below, held)
+                let (excess, expired) = held.unzip();
+                let change = RuleChange::new(rule, policy.revision, retention, files_below, excess);
+                if let Some((excess, expired)) = excess.zip(expired) {
+                    self.log_kept_back(Cause::Change, excess, &change, &expired);
+                }
+                change
             }
         };
         self.late_before = change.late.files;
@@ -61,15 +66,12 @@ impl Enforcement<'_> {
     async fn too_many_expired(
         &self,
         session: &mut LeasedSession<'_>,
-    ) -> anyhow::Result<Option<Excess>> {
+    ) -> anyhow::Result<Option<(Excess, Counted)>> {
         let (table, now, limits) =
             (self.finder.table, self.context.now, self.context.settings.radius);
-        let files = count_expired(session.connection(), self.finder).await?;
-        let too_many = excess(session.connection(), table, files, 0, limits, now).await?;
-        if let Some(excess) = too_many {
-            self.log_kept_back(Cause::Change, excess);
-        }
-        Ok(too_many)
+        let expired = count_expired(session.connection(), self.finder).await?;
+        let too_many = excess(session.connection(), table, expired.files, 0, limits, now).await?;
+        Ok(too_many.map(|excess| (excess, expired)))
     }
 
     /// Whether the reading at hand begins with the first file that is not counted.
@@ -119,13 +121,14 @@ impl Enforcement<'_> {
         }
         let may_be_many = !is_counted || !limits.allow(change.late.files, 0);
         if may_be_many && change.late.held.is_none() {
-            let there = count_late(session.connection(), finder, &change).await?;
+            let late = count_late(session.connection(), finder, &change).await?;
+            let there = late.files;
             let files = before.saturating_add(there);
             change.late.files = if is_counted { files.min(change.late.files) } else { files };
             let (table, files) = (finder.table, change.late.files);
             let held = excess(session.connection(), table, files, there, limits, now).await?;
             if let Some(excess) = held {
-                self.log_kept_back(Cause::Late, excess);
+                self.log_kept_back(Cause::Late, excess, &change, &late);
             }
             change.late.held = held;
         }
@@ -185,8 +188,11 @@ impl Enforcement<'_> {
         }
     }
 
-    fn log_kept_back(&self, cause: Cause, excess: Excess) {
+    fn log_kept_back(&self, cause: Cause, excess: Excess, change: &RuleChange, held: &Counted) {
         let TableIdentity { catalog, namespace, table, .. } = self.finder.table;
+        let RuleChange { rule, policy_revision, .. } = change;
+        let uuid = self.finder.table.table_uuid;
+        let digest = digest(uuid, rule, *policy_revision, &held.partitions);
         let limits = self.context.settings.radius;
         tracing::warn!(
             event = events::BLAST_RADIUS_HELD,
@@ -198,7 +204,8 @@ impl Enforcement<'_> {
             live_files = excess.live_files,
             min_drop_files = limits.min_drop_files,
             max_drop_fraction = limits.max_drop_fraction,
-            command = command(self.finder.table, self.policy),
+            partitions = held.partitions.len(),
+            command = command(self.finder.table, &digest),
             "More of the table would go at once than guard.max_drop_fraction allows, and not by time alone: \
              these partitions are held until somebody lets them go; others go"
         );

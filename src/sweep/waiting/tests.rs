@@ -32,6 +32,7 @@ fn expired(day: i64) -> ExpiredTuple {
         range_end: UtcInstant::from_days(i128::from(day) + 1),
         doubt: Doubt::default(),
         newest: None,
+        is_approved: false,
         counts: Counts { files: 2, ..Counts::default() },
         ids: vec![1, 2],
     }

@@ -1,5 +1,6 @@
 //! Tests of pauses and holds, which no drop passes.
 
+mod approvals;
 mod commands;
 mod holds;
 mod http;

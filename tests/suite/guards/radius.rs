@@ -18,14 +18,14 @@ use crate::support::program::{days_ago, settings};
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// Three files may always go, and half of the table, so many days from now.
-fn in_days(days: u32) -> Settings {
+pub(super) fn in_days(days: u32) -> Settings {
     let radius = RadiusLimits { min_drop_files: 3, max_drop_fraction: 0.5 };
     let now = UtcInstant::from(chrono::Utc::now()).plus(DAY * days);
     Settings { radius, as_of: Some(now), cross_check: CrossCheck::Off, ..settings() }
 }
 
 /// A table with one file of each of these days.
-async fn of_days(days: impl IntoIterator<Item = i64>) -> Result<Scene> {
+pub(super) async fn of_days(days: impl IntoIterator<Item = i64>) -> Result<Scene> {
     let scene = Scene::new().await?;
     let files = days.into_iter().map(|day| file(&days_ago(day))).collect();
     scene.table.append(files).await?;
@@ -33,7 +33,7 @@ async fn of_days(days: impl IntoIterator<Item = i64>) -> Result<Scene> {
 }
 
 impl Scene {
-    async fn set_policy(&self, keep: &str, arguments: &[&str]) -> Result<()> {
+    pub(super) async fn set_policy(&self, keep: &str, arguments: &[&str]) -> Result<()> {
         let set = ["policy", "set", "lake", "events.raw", "--field", "at", "--keep", keep];
         let ran = self.database.ran(&[&set[..], arguments].concat()).await?;
         anyhow::ensure!(ran.code == 0, "{ran:?}");
@@ -41,7 +41,7 @@ impl Scene {
     }
 
     /// How many files a pass of these settings ends, how many stay, and how many of those for their number.
-    async fn passes(&self, settings: &Settings) -> Result<(i64, usize, i64)> {
+    pub(super) async fn passes(&self, settings: &Settings) -> Result<(i64, usize, i64)> {
         let report = self.database.sweep_with(settings).await?;
         let held = "select coalesce(sum(files), 0)::text from tailrace.waiting \
                     where reason = 'blast_radius'";
@@ -56,7 +56,8 @@ impl Scene {
         let plans = plan_live_table(&mut session, &live, settings, settings.as_of).await?;
         let plans = plans.context("a plan")?;
         let plan = plans.tables[0].1.as_ref().map_err(|error| anyhow::anyhow!("{error}"))?;
-        let held = plan.change.as_ref().and_then(|change| change.held.or(change.late.held));
+        let change = plan.kept_back.as_ref().map(|held| &held.change);
+        let held = change.and_then(|change| change.held.or(change.late.held));
         Ok((plan.expired.len(), held.map(|held| (held.files, held.live_files))))
     }
 }
@@ -130,18 +131,20 @@ async fn the_command_of_the_plan_lets_go_what_is_held() -> Result<()> {
     assert_eq!((&held["change"]["files"], &held["change"]["live_files"]), (&json!(6), &json!(8)));
     assert_eq!(held["late"], json!(null));
     assert_eq!(held["samples"].as_array().map(Vec::len), Some(5));
+    let digest = held["digest"].as_str().context("a digest")?;
     let command = held["command"].as_str().context("a command")?;
-    assert_eq!(command, "tailrace policy set lake events.raw --field at --keep 7d --yes");
+    assert_eq!(command, format!("tailrace approve lake events.raw --digest {digest}"));
     let text = scene.database.ran_with(&["plan"], &env).await?.out;
     assert!(
-        text.contains(
+        text.contains(&format!(
             "  held         6 of 8 live files had expired when this policy or the table's specs were met \
-             first\n    guard.max_drop_fraction keeps them; to let them go:\n      tailrace policy set"
-        ),
+             first\n    guard.max_drop_fraction holds 6 partitions; to let them go:\n      {command}\n"
+        )),
         "{text}"
     );
     let words: Vec<&str> = command.split(' ').skip(1).collect();
-    assert_eq!(scene.database.ran(&words).await?.code, 0);
+    let approved = scene.database.ran_with(&words, &env).await?;
+    assert_eq!(approved.code, 0, "{approved:?}");
     assert_eq!(scene.passes(&in_days(0)).await?, (6, 2, 0));
     Ok(())
 }
@@ -221,10 +224,9 @@ async fn what_is_held_is_logged_once_and_its_release_too() -> Result<()> {
         json!([told("cause"), told("files"), told("live_files"), told("min_drop_files")]),
         json!(["change", 6, 8, 3])
     );
-    assert_eq!(
-        told("command"),
-        json!("tailrace policy set lake events.raw --field at --keep 7d --yes")
-    );
+    let plan = scene.database.ran_with(&["plan", "--output", "json"], &env).await?;
+    let plan: serde_json::Value = serde_json::from_str(&plan.out)?;
+    assert_eq!(told("command"), plan["tables"][0]["blast_radius"]["command"]);
     assert_eq!(scene.live().await?.len(), 8);
     let again = scene.database.ran_with(&["sweep"], &env).await?;
     assert_eq!(again.events("blast_radius_held").len(), 0, "{again:?}");

@@ -57,6 +57,8 @@ async fn all_that_is_added_is_in_our_own_schema() -> Result<()> {
     assert_eq!(
         tables,
         [
+            "approval",
+            "approved_partition",
             "calendar",
             "catalog_state",
             "claimant",

@@ -98,9 +98,9 @@ impl TestDatabase {
         Ok((value, code))
     }
 
-    /// Sets a policy through the program.
+    /// Sets a policy through the program, and confirms what it drops.
     pub async fn policy(&self, catalog: &str, table: &str, field: &str, keep: &str) -> Result<()> {
-        let args = ["policy", "set", catalog, table, "--field", field, "--keep", keep];
+        let args = ["policy", "set", catalog, table, "--field", field, "--keep", keep, "--yes"];
         let output = self.run(&args).await?;
         if !output.status.success() {
             bail!("{}", String::from_utf8_lossy(&output.stderr));
