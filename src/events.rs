@@ -76,6 +76,8 @@ events! {
     info HOLD_RELEASED = "hold_released";
     /// A pause or a hold changed after a drop was planned; it is planned anew.
     info GUARDS_CHANGED = "guards_changed";
+    /// What was the newest of a table after planning may not be any more: the pass plans the table anew.
+    info NEWEST_CHANGED = "newest_changed";
     /// A pass began.
     info PASS_STARTED = "pass_started";
     /// A pass finished.

@@ -21,9 +21,10 @@ use crate::guards::Guards;
 use crate::policy::Policy;
 use crate::policy::governed::Governed;
 use crate::rules::expiry::{Judge, Retention, SpecBook, Verdict};
+use crate::rules::hold::Held;
 use crate::rules::instant::UtcInstant;
 use crate::specs::specs_of;
-use crate::sweep::evidence::Evidence;
+use crate::sweep::evidence::{Evidence, Keepers};
 use crate::sweep::expired::ExpiredTuple;
 use crate::sweep::planning::clock_refused;
 use crate::sweep::{Settings, waiting};
@@ -88,8 +89,8 @@ pub async fn explain(
             counts,
             ids,
         };
-        let held = Default::default();
-        let mut evidence = Evidence::new(&identity, &judge, &book, settings.cross_check, held);
+        let keepers = Keepers { held: Held::default(), ..Keepers::of(policy, settings) };
+        let mut evidence = Evidence::new(&identity, &judge, &book, settings.cross_check, keepers);
         let examined = evidence.examine(connection, vec![expired], true).await?;
         facts.withheld = examined.withheld.into_iter().next();
         let remembered = waiting::store::load(connection, &identity).await?;

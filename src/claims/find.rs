@@ -13,7 +13,7 @@ use crate::rules::expiry::{Judge, SpecBook};
 use crate::rules::instant::UtcInstant;
 use crate::sweep::ask::ask;
 use crate::sweep::calendar;
-use crate::sweep::evidence::Evidence;
+use crate::sweep::evidence::{Evidence, Keepers};
 use crate::sweep::memory::{BookDigest, store};
 use crate::sweep::plan::NOT_PARQUET;
 use crate::sweep::sorter::Sorter;
@@ -98,8 +98,13 @@ pub async fn files_in_window(
         })
         .collect();
     // What its evidence keeps is not dropped within `compaction.lead`, and compaction may have it.
-    let mut evidence =
-        Evidence::new(table, &judge, &book, settings.cross_check, policy.guards.held());
+    let keepers = Keepers {
+        held: policy.guards.held(),
+        keep_last: policy.keep_last,
+        scan_limits: &settings.scan_limits,
+        max_values: settings.max_values,
+    };
+    let mut evidence = Evidence::new(table, &judge, &book, settings.cross_check, keepers);
     let examined = evidence.examine(connection, soonest, true).await?;
     let soonest_first = examined.expired.into_iter().flat_map(|tuple| tuple.ids);
     Ok(Some(soonest_first.take(settings.max_claimed_files).collect()))

@@ -4,7 +4,7 @@ use chrono::NaiveDate;
 use chrono::format::ParseErrorKind;
 
 use super::arguments::ScopeArgs;
-use super::text::{bytes, columns, counted, spinner};
+use super::text::{bytes, columns, counted, last, spinner};
 use super::{DONE, Output, SOME_TABLES_FAILED, database, out};
 use crate::catalog::errors::one_line;
 use crate::config::Config;
@@ -94,7 +94,8 @@ pub fn table_text(table: &TablePlanReport) -> String {
         return format!("{text}\n  error: {}\n", one_line(error));
     };
     let source = table.source.map(|source| source.to_string()).unwrap_or_default();
-    text.push_str(&line(&format!(": {field} keep {keep}, {mode} ({source} policy)")));
+    let last = last(table.keep_last);
+    text.push_str(&line(&format!(": {field} keep {keep}{last}, {mode} ({source} policy)")));
     text.push('\n');
     if let Some(pause) = &table.pause {
         text.push_str(&line(&format!("  paused       {}", pause.describe())));
@@ -119,7 +120,8 @@ pub fn table_text(table: &TablePlanReport) -> String {
     for (reason, files) in table.kept.iter().flatten() {
         text.push_str(&format!("    {:<15} {}\n", reason.name(), counted(*files, "file")));
         let samples = table.undatable.iter().chain(&table.future).chain(&table.newer_rows);
-        let samples = samples.chain(&table.held).chain(&table.uncovered).flatten();
+        let samples =
+            samples.chain(&table.held).chain(&table.among_newest).chain(&table.uncovered).flatten();
         for sample in samples.filter(|sample| sample.reason == *reason) {
             text.push_str(&sample_text(sample));
         }

@@ -62,7 +62,7 @@ fn of_table(table: &TableFacts, now: UtcInstant) -> Vec<Finding> {
         (
             Level::Note,
             for_long(
-                |reason| matches!(reason, WaitReason::Evidence(reason) if reason != KeptReason::Held),
+                |reason| matches!(reason, WaitReason::Evidence(reason) if !matches!(reason, KeptReason::Held | KeptReason::AmongNewest)),
             ),
             "expired by value and kept for evidence for a day or longer",
             "their column statistics name newer rows, or their values may be of an earlier spec",

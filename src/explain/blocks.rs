@@ -119,6 +119,9 @@ fn words(reason: KeptReason) -> &'static str {
             "the column statistics of one of its files name newer rows than its values"
         }
         KeptReason::Held => "a hold keeps it",
+        KeptReason::AmongNewest => {
+            "it is among the newest time values, which the policy keeps (keep_last)"
+        }
         KeptReason::Null => "its time value is null: its time is unknown",
         KeptReason::Malformed => "its time value is no value of its transform: its time is unknown",
         KeptReason::OutOfRange => "its time value is beyond what the database can hold",

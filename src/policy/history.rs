@@ -41,6 +41,10 @@ pub struct PolicyTerms {
     pub source_field_id: i64,
     /// How long a partition stays after its last instant, as written.
     pub keep: String,
+    /// So many of the newest time values stay whatever their age.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub keep_last: Option<i32>,
     /// `enforce`, `observe` or `paused`.
     pub mode: String,
     /// Whether its drops are fenced.
@@ -56,6 +60,7 @@ impl From<&Policy> for PolicyTerms {
             field: policy.field.text().to_owned(),
             source_field_id: policy.source_field_id,
             keep: policy.keep.text().to_owned(),
+            keep_last: policy.keep_last,
             mode: policy.mode.to_string(),
             fence: policy.fence,
             problem: None,

@@ -11,6 +11,7 @@ pub mod domain;
 pub mod ends;
 pub mod evidence;
 pub mod expiring;
+pub mod newest;
 mod spec_judge;
 pub mod within;
 
@@ -95,6 +96,8 @@ pub enum KeptReason {
     NewerRowsThanPartition,
     /// Its value says expired, and a hold keeps it.
     Held,
+    /// Its value says expired, and is among the newest ones, which the policy keeps.
+    AmongNewest,
     /// The null partition.
     Null,
     /// No canonical text of its transform.
@@ -119,6 +122,7 @@ impl KeptReason {
                 | Self::AmbiguousSpec
                 | Self::NewerRowsThanPartition
                 | Self::Held
+                | Self::AmongNewest
         )
     }
 
@@ -130,6 +134,7 @@ impl KeptReason {
             Self::AmbiguousSpec => "ambiguous_spec",
             Self::NewerRowsThanPartition => "newer_rows_than_partition",
             Self::Held => "held",
+            Self::AmongNewest => "among_newest",
             Self::Null => "null",
             Self::Malformed => "malformed",
             Self::OutOfRange => "out_of_range",

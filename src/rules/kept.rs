@@ -95,6 +95,7 @@ pub fn is_undatable(reason: KeptReason) -> bool {
             | KeptReason::Future
             | KeptReason::NewerRowsThanPartition
             | KeptReason::Held
+            | KeptReason::AmongNewest
             | KeptReason::Uncovered
     )
 }

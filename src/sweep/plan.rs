@@ -1,7 +1,7 @@
 //! A plan: what would be dropped from one table, and what is kept and why. It writes nothing. It names the
 //! partitions of which passes have noted that they wait.
 
-use super::evidence::Evidence;
+use super::evidence::{Evidence, Keepers};
 use super::expired::ExpiredTuple;
 use super::find::{NextExpiry, find};
 use super::settings::Settings;
@@ -108,7 +108,7 @@ pub async fn plan_by_book(
     anyhow::ensure!(sorter.is_parquet, NOT_PARQUET);
     let is_counted = found.kept_counts.is_some();
     let mut evidence =
-        Evidence::new(table, &judge, book, settings.cross_check, policy.guards.held());
+        Evidence::new(table, &judge, book, settings.cross_check, Keepers::of(policy, settings));
     let examined = evidence.examine(connection, sorter.take(), sorter.is_whole).await?;
     // Where no pass ends anything, none keeps the memory up.
     let remembered = match policy.mode {

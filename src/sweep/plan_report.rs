@@ -54,6 +54,11 @@ pub struct TablePlanReport {
     pub shown_field: Option<String>,
     /// How long a partition stays, as written.
     pub keep: Option<String>,
+    /// So many of the newest distinct time values that have a live file stay whatever their age; left out where the
+    /// age alone decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub keep_last: Option<i32>,
     /// What the policy does.
     pub mode: Option<Mode>,
     /// Where the policy comes from.
@@ -90,6 +95,10 @@ pub struct TablePlanReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     pub held: Option<Vec<KeptReport>>,
+    /// Samples of partitions that have expired and are among the newest, up to five; left out where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub among_newest: Option<Vec<KeptReport>>,
     /// Samples of what no time field of the policy's column covers, up to five.
     pub uncovered: Option<Vec<KeptReport>>,
     /// Files of no spec, or of one without a time field on the policy's column.
@@ -122,7 +131,7 @@ pub struct WaitingReport {
     pub partition_values: Vec<Option<String>>,
     /// As a person reads them.
     pub display: String,
-    /// Why: `poisoned`, `oversize`, `busy`, `held`, or the reason for which its evidence keeps it.
+    /// Why: `poisoned`, `oversize`, `busy`, `held`, `among_newest`, or the reason for which its evidence keeps it.
     #[schema(value_type = String)]
     pub reason: WaitReason,
     /// Since when for this reason: the first look that found it so.
@@ -220,6 +229,7 @@ impl TablePlanReport {
             column: plan.policy.field.column().map(str::to_owned),
             shown_field: Some(plan.policy.field.to_string()),
             keep: Some(plan.policy.keep.text().to_owned()),
+            keep_last: plan.policy.keep_last,
             mode: Some(plan.policy.mode),
             source: Some(plan.policy.source),
             pause: plan.policy.guards.pause.clone(),
@@ -238,6 +248,9 @@ impl TablePlanReport {
             held: shown
                 .map(|kept_counts| samples(kept_counts, |reason| reason == KeptReason::Held))
                 .filter(|held| !held.is_empty()),
+            among_newest: shown
+                .map(|kept_counts| samples(kept_counts, |reason| reason == KeptReason::AmongNewest))
+                .filter(|newest| !newest.is_empty()),
             future: kept_counts
                 .map(|kept_counts| samples(kept_counts, |reason| reason == KeptReason::Future)),
             uncovered: kept_counts
@@ -272,6 +285,7 @@ impl TablePlanReport {
             column: None,
             shown_field: None,
             keep: None,
+            keep_last: None,
             mode: None,
             source: None,
             pause: None,
@@ -285,6 +299,7 @@ impl TablePlanReport {
             future: None,
             newer_rows: None,
             held: None,
+            among_newest: None,
             uncovered: None,
             uncovered_files: None,
             counted_at: None,

@@ -21,7 +21,7 @@ use anyhow::Context as _;
 use super::calendar::RowKey;
 use super::commits::Work;
 use super::context::Context;
-use super::evidence::{Evidence, Withheld};
+use super::evidence::{Evidence, Keepers, Withheld};
 use super::expired::ExpiredTuple;
 use super::lease::LeasedSession;
 use super::memory::{BookDigest, Memory};
@@ -165,7 +165,7 @@ impl<'a> Enforcement<'a> {
                 finder.judge,
                 book,
                 context.settings.cross_check,
-                policy.guards.held(),
+                Keepers::of(policy, context.settings),
             ),
             revoked: BTreeSet::new(),
             withheld: HashMap::new(),

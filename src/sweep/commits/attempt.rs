@@ -70,7 +70,7 @@ impl Work<'_> {
             table: self.table,
             tuples: &wanted,
             lookup_keys: &lookup_keys,
-            policy: Some(PolicyGuard::of(self.policy)),
+            policy: Some(PolicyGuard::of(self.policy).newest_as_of(self.newest_as_of)),
             found: files,
             found_below: expired_batch.found_below,
             late: expired_batch.late.map(|rule| Late { rule, ambiguous: &ambiguous }),
@@ -86,6 +86,8 @@ impl Work<'_> {
         let busy = match outcome {
             DropOutcome::Dropped(receipt) => {
                 self.dropped(&receipt, &expired, times);
+                // Under the lock of this commit nobody else had been at the table, nor could be.
+                self.newest_as_of = self.newest_as_of.max(Some(receipt.snapshot_id));
                 receipt.busy
             }
             DropOutcome::NothingMatches { busy } => busy,

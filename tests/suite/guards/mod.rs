@@ -3,6 +3,7 @@
 mod commands;
 mod holds;
 mod http;
+mod newest;
 mod pauses;
 mod races;
 mod window;

@@ -63,6 +63,7 @@ async fn plans(statistics: Statistics, planned: Planned) -> Result<()> {
         table: "raw",
         field: "at",
         keep: KEEP,
+        keep_last: None,
         mode: None,
         fence: None,
         by: "tester",
