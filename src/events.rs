@@ -115,6 +115,8 @@ events! {
     error TABLE_FAILED = "table_failed";
     /// A policy finds no time for any file of its table.
     error TABLE_UNHEALTHY = "table_unhealthy";
+    /// The newest partition of a table is older than half of its keep.
+    warn FEED_STALLED = "feed_stalled";
     /// Files that are kept because nothing proves that they are expired.
     warn KEPT_UNDATABLE = "kept_undatable";
     /// Partitions that were dropped although column statistics name newer rows.

@@ -13,7 +13,9 @@ use crate::rules::expiry::shortened;
 use crate::rules::instant::UtcInstant;
 use crate::sweep::Settings;
 use crate::sweep::plan::Health;
-use crate::sweep::plan_report::{KeptReport, PlanReport, TablePlanReport, WaitingReport};
+use crate::sweep::plan_report::{
+    KeptReport, PlanReport, StalledReport, TablePlanReport, WaitingReport,
+};
 use crate::sweep::planning::{ClockRefused, plan_all};
 use crate::sweep::report::PartitionReport;
 use crate::telemetry::line;
@@ -128,6 +130,12 @@ pub fn table_text(table: &TablePlanReport) -> String {
     }
     if let Some(at) = table.counted_at {
         text.push_str(&format!("    counted at {at}\n"));
+    }
+    if let Some(StalledReport { newest, ended }) = &table.stalled {
+        let newest = shortened(newest);
+        text.push_str(&format!(
+            "  stalled      the newest partition {newest} ended {ended}, more than half of keep ago\n"
+        ));
     }
     if let Some(next) = table.next_expiry {
         text.push_str(&format!("  next expiry  {next}\n"));

@@ -6,6 +6,7 @@ use super::expired::ExpiredTuple;
 use super::find::{NextExpiry, find};
 use super::settings::Settings;
 use super::sorter::Sorter;
+use super::stalled::{Stalled, stalled};
 use super::waiting::{self, Remembered, Waiting, WaitingList};
 use crate::catalog::finder::Finder;
 use crate::catalog::live_file::Counts;
@@ -42,6 +43,8 @@ pub struct TablePlan {
     pub kept_counts: Option<KeptCounts>,
     /// The time of the full pass that counted it, where it was not counted now.
     pub counted_at: Option<UtcInstant>,
+    /// Whether the table's feed has stalled.
+    pub stalled: Option<Stalled>,
     /// When the next partition expires, where a calendar tells.
     pub next: Option<NextExpiry>,
     /// Why some of what has expired may be missing; `None` where nothing is.
@@ -128,7 +131,9 @@ pub async fn plan_by_book(
         && expired.is_empty()
         && waiting.is_empty()
         && dates_nothing(connection, table, &judge).await?;
+    let stalled = stalled(connection, finder, settings.max_values).await?;
     Ok(TablePlan {
+        stalled,
         sample_dates_nothing,
         table: table.clone(),
         policy: policy.clone(),

@@ -10,6 +10,7 @@ use super::find::NextExpiry;
 use super::plan::TablePlan;
 use super::planning::{ClockRefused, Plans};
 use super::report::PartitionReport;
+use super::stalled::Stalled;
 use super::waiting::{WaitReason, Waiting};
 use crate::catalog::tables::TableIdentity;
 use crate::guards::hold::Hold;
@@ -106,6 +107,11 @@ pub struct TablePlanReport {
     /// When what stays was counted, where that was not now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_at: Option<UtcInstant>,
+    /// Where the feed has stalled, for the newest partition ended more than half of `keep` ago: which it is, and when it
+    /// ended; left out where it has not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub stalled: Option<StalledReport>,
     /// When the next partition expires, if nothing changes.
     pub next_expiry: Option<UtcInstant>,
     /// Not before this does the next partition expire; where no file was found of what the calendar has next.
@@ -120,6 +126,15 @@ pub struct TablePlanReport {
     pub health: Option<Health>,
     /// Why there is no plan.
     pub error: Option<String>,
+}
+
+/// The newest partition of a feed that has stalled.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct StalledReport {
+    /// The partition, as a person reads it.
+    pub newest: String,
+    /// When the range of its time value ended.
+    pub ended: UtcInstant,
 }
 
 /// A tuple that waits: it has expired, and passes look at it again.
@@ -258,6 +273,10 @@ impl TablePlanReport {
             uncovered_files: kept_counts
                 .map(|kept_counts| kept_counts.files(KeptReason::Uncovered)),
             counted_at: plan.counted_at,
+            stalled: plan
+                .stalled
+                .clone()
+                .map(|Stalled { newest, ended }| StalledReport { newest, ended }),
             next_expiry: match plan.next {
                 Some(NextExpiry::At(at)) => Some(at),
                 Some(NextExpiry::NotBefore(_)) => None,
@@ -303,6 +322,7 @@ impl TablePlanReport {
             uncovered: None,
             uncovered_files: None,
             counted_at: None,
+            stalled: None,
             next_expiry: None,
             next_expiry_not_before: None,
             complete: None,

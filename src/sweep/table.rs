@@ -67,6 +67,9 @@ async fn look_after(
             report.counted = findings.kept_counts.as_ref().map(|(kept_counts, at)| {
                 Counted::of(kept_counts, *at).with(findings.undatable_waiting)
             });
+            if let Some(stalled) = &findings.stalled {
+                stalled.log(table, policy);
+            }
             if !findings.has_index {
                 log_missing_index();
             }
