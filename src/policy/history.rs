@@ -241,3 +241,23 @@ pub async fn purge(
     .await?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of before are read, and a policy that keeps by age alone is written as before.
+    #[test]
+    fn terms_without_a_number_are_read_and_written_as_before() {
+        let text =
+            r#"{"field":"at","source_field_id":1,"keep":"7d","mode":"enforce","fence":false}"#;
+        let mut terms: PolicyTerms = serde_json::from_str(text).expect("it is read");
+        assert_eq!(terms.keep_last, None);
+        assert_eq!(serde_json::to_string(&terms).expect("it is written"), text);
+        terms.keep_last = Some(3);
+        let again: PolicyTerms = serde_json::to_value(&terms)
+            .and_then(serde_json::from_value)
+            .expect("it is read again");
+        assert_eq!(again, terms);
+    }
+}

@@ -2,6 +2,7 @@
 
 mod races;
 mod shown;
+mod stalled;
 
 use anyhow::Result;
 use tailrace::sweep::Settings;
@@ -176,7 +177,7 @@ async fn instants_count_each() -> Result<()> {
     Ok(())
 }
 
-/// Below twice the wanted number there is nothing to drop; without the option the age alone decides.
+/// Where there are no more values than are kept nothing goes; without the option the age alone decides.
 #[tokio::test]
 async fn few_values_stay_all_and_zero_takes_it_back() -> Result<()> {
     let scene = Scene::of_days(&[40, 39], "3").await?;
