@@ -7,8 +7,7 @@ use tailrace_kit::simulated_loops::Compaction;
 
 use crate::explicit::{Scene, days, file};
 use crate::support::gate::in_order;
-use crate::support::governed::snapshots;
-use crate::support::program::{days_ago, settings};
+use crate::support::program::days_ago;
 
 /// Both wait for the commit lock with their plans made; the other hand ends the newest first.
 #[tokio::test]
@@ -27,14 +26,14 @@ async fn a_pass_plans_anew_once_the_newest_have_gone() -> Result<()> {
 /// fence.
 #[tokio::test]
 async fn a_pass_is_not_stopped_by_its_own_commits() -> Result<()> {
-    let mut one_by_one = settings();
-    one_by_one.batch.files_per_commit = 1;
     for fence in ["--fence=false", "--fence"] {
         let scene = Scene::of_days(&[43, 42, 41, 40, 39, 38], "2").await?;
         scene.keeps(&[fence]).await?;
-        let report = scene.swept(&one_by_one).await?;
-        assert_eq!(snapshots(&report).len(), 4, "{report:?}");
-        assert_eq!(report.outcome.name(), "dropped");
+        let one_by_one = [("TAILRACE__SWEEP__MAX_FILES_PER_COMMIT", "1")];
+        let ran = scene.database.ran_with(&["sweep"], &one_by_one).await?;
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert_eq!(ran.events("drop_committed").len(), 4);
+        assert_eq!(ran.events("newest_changed").len(), 0, "{fence}");
         assert_eq!(scene.ages().await?, [39, 38]);
     }
     Ok(())
