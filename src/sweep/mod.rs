@@ -8,7 +8,7 @@
 //! the [`finder`](crate::catalog::finder) finds their files, `sorter` judges, and what stays is counted by
 //! [`kept`](crate::rules::kept). Batch by batch, [`batches`](crate::rules::batches) groups it, `commits` makes the
 //! commits, and [`duty_cycle`](crate::rules::duty_cycle) says how long to rest in between, by the clock of [`pacing`].
-//! What expired and stays is in [`waiting`], a table whose newest partition is old is told of by [`stalled`]. [`plan`] only tells, and remembers nothing; `find` finds for it. `house`
+//! What expired and stays is in [`waiting`]; [`stalled`] finds tables whose newest partition is old. [`plan`] only tells, and remembers nothing; `find` finds for it. `house`
 //! is what a pass does beside its tables. [`wakes`] says when the next one is due before its time.
 
 pub(crate) mod ask;

@@ -56,7 +56,7 @@ impl Scene {
 }
 
 fn heedless(settings: &Settings) -> Settings {
-    Settings { heeds_pauses: false, ..settings.clone() }
+    Settings { heeds_pauses: false, ..*settings }
 }
 
 /// The ways in which the newest are found: the table at once, by its values one by one, in pieces.
@@ -65,7 +65,7 @@ fn ways() -> [Settings; 3] {
     by_value.scan_limits.small_table = 0;
     by_value.scan_limits.values_at_once = 1;
     by_value.scan_limits.values_listed = 2;
-    let mut in_pieces = by_value.clone();
+    let mut in_pieces = by_value;
     in_pieces.max_values = 0;
     in_pieces.scan_limits.piece = 2;
     [settings(), by_value, in_pieces]
