@@ -111,8 +111,7 @@ fn of_table(facts: &TableFacts, now: DateTime<Utc>) -> Vec<Finding> {
             "nothing of the table will ever be dropped",
             "`tailrace plan` shows what is kept and why",
         );
-    }
-    if let Some(Stalled { newest, ended }) = &facts.stalled {
+    } else if let Some(Stalled { newest, ended }) = &facts.stalled {
         let stays = match policy.keep_last {
             Some(number) => format!("unless newer ones come, all but the newest {number} expire"),
             None => "unless newer ones come, all that the table has expires".to_owned(),
