@@ -89,7 +89,10 @@ pub async fn explain(
             counts,
             ids,
         };
-        let keepers = Keepers { held: Held::default(), ..Keepers::of(policy, settings) };
+        let keepers = Keepers {
+            held: Held::default(),
+            ..Keepers::of(policy, &settings.scan_limits, settings.max_values)
+        };
         let mut evidence = Evidence::new(&identity, &judge, &book, settings.cross_check, keepers);
         let examined = evidence.examine(connection, vec![expired], true).await?;
         facts.withheld = examined.withheld.into_iter().next();

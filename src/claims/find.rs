@@ -98,12 +98,7 @@ pub async fn files_in_window(
         })
         .collect();
     // What its evidence keeps is not dropped within `compaction.lead`, and compaction may have it.
-    let keepers = Keepers {
-        held: policy.guards.held(),
-        keep_last: policy.keep_last,
-        scan_limits: &settings.scan_limits,
-        max_values: settings.max_values,
-    };
+    let keepers = Keepers::of(policy, &settings.scan_limits, settings.max_values);
     let mut evidence = Evidence::new(table, &judge, &book, settings.cross_check, keepers);
     let examined = evidence.examine(connection, soonest, true).await?;
     let soonest_first = examined.expired.into_iter().flat_map(|tuple| tuple.ids);

@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
 use super::expired::ExpiredTuple;
-use super::settings::Settings;
 use crate::catalog::evidence::{PIECE, Readable, evidence_of, may_read};
 use crate::catalog::finder::tuples::{Search, visit};
 use crate::catalog::finder::{Finder, newest_values};
@@ -59,13 +58,8 @@ pub struct Keepers<'a> {
 
 impl<'a> Keepers<'a> {
     /// What keeps the tuples of the policy's table.
-    pub fn of(policy: &Policy, settings: &'a Settings) -> Self {
-        Keepers {
-            held: policy.guards.held(),
-            keep_last: policy.keep_last,
-            scan_limits: &settings.scan_limits,
-            max_values: settings.max_values,
-        }
+    pub fn of(policy: &Policy, scan_limits: &'a ScanLimits, max_values: i64) -> Self {
+        Keepers { held: policy.guards.held(), keep_last: policy.keep_last, scan_limits, max_values }
     }
 }
 

@@ -110,8 +110,13 @@ pub async fn plan_by_book(
     let found = find(connection, finder, book, settings, &mut sorter).await?;
     anyhow::ensure!(sorter.is_parquet, NOT_PARQUET);
     let is_counted = found.kept_counts.is_some();
-    let mut evidence =
-        Evidence::new(table, &judge, book, settings.cross_check, Keepers::of(policy, settings));
+    let mut evidence = Evidence::new(
+        table,
+        &judge,
+        book,
+        settings.cross_check,
+        Keepers::of(policy, &settings.scan_limits, settings.max_values),
+    );
     let examined = evidence.examine(connection, sorter.take(), sorter.is_whole).await?;
     // Where no pass ends anything, none keeps the memory up.
     let remembered = match policy.mode {

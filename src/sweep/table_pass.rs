@@ -168,7 +168,7 @@ impl<'a> Enforcement<'a> {
                 finder.judge,
                 book,
                 context.settings.cross_check,
-                Keepers::of(policy, context.settings),
+                Keepers::of(policy, &context.settings.scan_limits, context.settings.max_values),
             ),
             revoked: BTreeSet::new(),
             withheld: HashMap::new(),

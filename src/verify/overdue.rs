@@ -149,7 +149,11 @@ impl<'a> OverdueScan<'a> {
             then,
             noted,
             waiting,
-            keepers: Keepers::of(policy, &scene.settings.sweep),
+            keepers: Keepers::of(
+                policy,
+                &scene.settings.sweep.scan_limits,
+                scene.settings.sweep.max_values,
+            ),
         })
     }
 
