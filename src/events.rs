@@ -76,6 +76,8 @@ events! {
     info HOLD_RELEASED = "hold_released";
     /// A pause or a hold changed after a drop was planned; it is planned anew.
     info GUARDS_CHANGED = "guards_changed";
+    /// What was the newest of a table after planning may not be any more: the pass plans the table anew.
+    info NEWEST_CHANGED = "newest_changed";
     /// A pass began.
     info PASS_STARTED = "pass_started";
     /// A pass finished.
@@ -119,6 +121,8 @@ events! {
     info BLAST_RADIUS_RELEASED = "blast_radius_released";
     /// Somebody approved partitions that are held for their number.
     info APPROVED = "approved";
+    /// The newest partition of a table is older than half of its keep.
+    warn FEED_STALLED = "feed_stalled";
     /// Files that are kept because nothing proves that they are expired.
     warn KEPT_UNDATABLE = "kept_undatable";
     /// Partitions that were dropped although column statistics name newer rows.

@@ -21,9 +21,10 @@ use crate::guards::Guards;
 use crate::policy::Policy;
 use crate::policy::governed::Governed;
 use crate::rules::expiry::{Judge, Retention, SpecBook, Verdict};
+use crate::rules::hold::Held;
 use crate::rules::instant::UtcInstant;
 use crate::specs::specs_of;
-use crate::sweep::evidence::Evidence;
+use crate::sweep::evidence::{Evidence, Keepers};
 use crate::sweep::expired::ExpiredTuple;
 use crate::sweep::memory::store;
 use crate::sweep::planning::clock_refused;
@@ -91,12 +92,15 @@ pub async fn explain(
             counts,
             ids,
         };
-        let held = Default::default();
-        let mut evidence = Evidence::new(&identity, &judge, &book, settings.cross_check, held);
+        let keepers = Keepers {
+            held: Held::default(),
+            ..Keepers::of(policy, &settings.scan_limits, settings.max_values)
+        };
+        let mut evidence = Evidence::new(&identity, &judge, &book, settings.cross_check, keepers);
         let examined = evidence.examine(connection, vec![expired], true).await?;
         facts.withheld = examined.withheld.into_iter().next();
         let loaded = store::load(connection, &identity, policy.source_field_id).await?;
-        let rule = rule_of(&book, judge.retention());
+        let rule = rule_of(&book, judge.retention(), policy);
         let change = loaded.and_then(|loaded| loaded.memory.rule_change);
         if let Some(change) = change.filter(|change| change.rule == rule) {
             let (retention, expired) = (judge.retention(), examined.expired);

@@ -39,6 +39,7 @@ pub async fn govern(db: &Db, keep: &str) -> Result<()> {
         table: SUBJECT,
         field: DAY_COLUMN,
         keep,
+        keep_last: None,
         mode: None,
         fence: None,
         is_confirmed: true,

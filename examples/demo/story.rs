@@ -129,6 +129,7 @@ async fn set_policies(database: &Database, settings: &Settings) -> Result<Vec<Po
             table: governed.table,
             field: governed.field,
             keep: governed.keep,
+            keep_last: None,
             mode: Some(Mode::Enforce),
             fence: None,
             is_confirmed: true,

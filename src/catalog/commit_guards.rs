@@ -44,6 +44,8 @@ pub struct UnderLock {
     /// also the newest head that a pass noted. The catalog was restored since, and ids of files that were
     /// found before may be those of other files.
     pub is_restored: bool,
+    /// Whether the table was altered, or files of it were ended by other than a compaction, after `newest_as_of`.
+    pub newest_changed: bool,
     /// Whether the table was altered or dropped after `read_snapshot`.
     pub ddl_since: bool,
     /// A snapshot after `read_snapshot`, no compaction of the table, that began a file of a named
@@ -71,6 +73,8 @@ pub struct Question<'a> {
     pub idempotency_key: Option<Uuid>,
     /// What the caller of a request has seen.
     pub read_snapshot: Option<i64>,
+    /// When the newest values of the table were looked for, where a policy keeps these.
+    pub newest_as_of: Option<i64>,
     /// The named tuples; for a whole table none. Only looked at where there is a `read_snapshot`.
     pub tuples: &'a [TupleOfSpec],
     /// All tuples of the table are meant.
@@ -88,6 +92,7 @@ impl Question<'_> {
         for_drop: false,
         idempotency_key: None,
         read_snapshot: None,
+        newest_as_of: None,
         tuples: &[],
         whole_table: false,
     };
@@ -179,6 +184,14 @@ async fn run_or_prepare(
                                where d.catalog_id = $1 and d.object_id = $2
                                  and d.kind = 'table_dropped' and d.snapshot_id > $8)
                   end as "ddl_since!",
+                  case when $12::bigint is null then false else
+                    exists (select from hog_snapshot_change d
+                            where d.catalog_id = $1 and d.object_id = $2
+                              and d.kind = 'table_deleted_from' and d.snapshot_id > $12)
+                    or exists (select from hog_snapshot_change d
+                               where d.catalog_id = $1 and d.object_id = $2
+                                 and d.kind = 'table_altered' and d.snapshot_id > $12)
+                  end as "newest_changed!",
                   case when $8 is not null then
                   (select f.begin_snapshot
                    from hog_data_file f
@@ -227,7 +240,8 @@ async fn run_or_prepare(
         since,
         question.whole_table,
         wanted(named) as _,
-        question.for_drop
+        question.for_drop,
+        question.newest_as_of
     );
     if only_prepare {
         connection.prepare(statement.sql()).await?;
@@ -248,6 +262,7 @@ async fn run_or_prepare(
         guard_revision: row.guard_revision,
         is_paused: row.is_paused,
         is_restored: row.is_restored,
+        newest_changed: row.newest_changed,
         ddl_since: row.ddl_since,
         files_since: row.files_since,
     }))

@@ -8,6 +8,7 @@
 mod listing;
 mod lookups;
 mod matching;
+mod newest;
 pub mod pages;
 pub mod tuples;
 
@@ -22,6 +23,7 @@ use crate::rules::expiry::Judge;
 use crate::rules::instant::UtcInstant;
 use crate::rules::scan_limits::ScanLimits;
 pub use listing::list_expired;
+pub use newest::{newest_value, newest_values};
 use pages::Pages;
 
 /// A text that may belong to an expired tuple.

@@ -224,6 +224,88 @@ pub async fn files_with_values(
     Ok(found)
 }
 
+/// A value, and the file id below which its entries are to be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BelowId {
+    /// The value.
+    pub value: Value,
+    /// Entries of files with this id or a higher one are not read.
+    pub before_id: i64,
+}
+
+/// For each of some values, none of which is null, the table's newest live file of each spec among the first entries, the
+/// highest ids first; and the values of which none was found, but which have further entries, with where to go on.
+///
+/// As [`files_with_values`], of each value at most `PAGE` / number of values entries. A value that the table has is mostly
+/// told by them, however many files share it.
+pub async fn newest_with_values(
+    connection: &mut Session,
+    catalog_id: i64,
+    table_id: i64,
+    values: &[BelowId],
+) -> sqlx::Result<(Vec<LiveFile>, Vec<BelowId>)> {
+    let each = (PAGE / i64::try_from(values.len()).unwrap_or(PAGE).max(1)).max(1);
+    let (keys, texts) = columns(values.iter().map(|below| &below.value));
+    let before_ids: Vec<i64> = values.iter().map(|below| below.before_id).collect();
+    // By ranges, and each file by its primary key: see `files_with_values`.
+    let rows = live_files!(
+        r#"f.value_no as "value_no!", f.last_id,"#,
+        r#"(
+             with wanted as materialized (
+               select ordinal::int - 1 as value_no, key_index, value, before_id
+               from unnest($3::int[], $4::text[], $5::bigint[]) with ordinality
+                      as w (key_index, value, before_id, ordinal)
+             ),
+             entries as materialized (
+               select w.value_no, e.data_file_id
+               from wanted w
+               cross join lateral (
+                 select v.data_file_id from hog_file_partition_value v
+                 where v.catalog_id = $1 and v.key_index = w.key_index
+                   and (v.value, v.data_file_id) < (w.value, w.before_id) and v.value >= w.value
+                 order by v.value desc, v.data_file_id desc limit $6) as e
+             ),
+             newest as materialized (
+               select distinct on (e.value_no, d.spec_id)
+                      e.value_no, d.data_file_id, d.spec_id, d.record_count, d.file_size_bytes,
+                      d.file_format
+               from entries e
+               cross join lateral (
+                 select table_id, end_snapshot, data_file_id, spec_id, record_count, file_size_bytes,
+                        file_format
+                 from hog_data_file
+                 where catalog_id = $1 and data_file_id = e.data_file_id offset 0) as d
+               where d.table_id = $2 and d.end_snapshot is null
+               order by e.value_no, d.spec_id, d.data_file_id desc
+             )
+             select value_no, null::bigint as last_id, data_file_id, spec_id, record_count,
+                    file_size_bytes, file_format
+             from newest
+             union all
+             select value_no, pg_catalog.min(data_file_id), null, null, null, null, null
+             from entries e
+             where not exists (select from newest n where n.value_no = e.value_no)
+             group by value_no having pg_catalog.count(*) >= $6) as f"#,
+        catalog_id,
+        table_id,
+        &keys,
+        &texts as &[Option<&str>],
+        &before_ids,
+        each
+    )
+    .fetch_all(connection)
+    .await?;
+    let (mut files, mut more) = (Vec::new(), Vec::new());
+    for row in rows {
+        let below = usize::try_from(row.value_no).ok().and_then(|at| values.get(at));
+        if let (Some(below), Some(before_id)) = (below, row.last_id) {
+            more.push(BelowId { before_id, ..below.clone() });
+        }
+        files.extend(live_file!(row));
+    }
+    Ok((files, more))
+}
+
 /// The values as the statements take them.
 fn columns<'a>(values: impl Iterator<Item = &'a Value>) -> (Vec<i32>, Vec<Option<&'a str>>) {
     values.map(|value| (value.key_index, value.value.as_deref())).unzip()

@@ -13,7 +13,7 @@ use crate::rules::expiry::{Judge, SpecBook};
 use crate::rules::instant::UtcInstant;
 use crate::sweep::ask::ask;
 use crate::sweep::calendar;
-use crate::sweep::evidence::Evidence;
+use crate::sweep::evidence::{Evidence, Keepers};
 use crate::sweep::memory::{BookDigest, store};
 use crate::sweep::plan::NOT_PARQUET;
 use crate::sweep::radius::{keep_back, rule_of};
@@ -55,7 +55,7 @@ pub async fn files_in_window(
     let is_of_policy = loaded.as_ref().is_some_and(|it| {
         it.policy_revision == Some(policy.revision) && it.guard_revision == policy.guards.revision
     });
-    let rule = rule_of(&book, judge.retention());
+    let rule = rule_of(&book, judge.retention(), policy);
     let rule_change = loaded.as_ref().and_then(|it| it.memory.rule_change.clone());
     let rule_change = rule_change.filter(|change| change.rule == rule);
     // A first scan that is under way has yet to come to values of the table.
@@ -102,8 +102,8 @@ pub async fn files_in_window(
         })
         .collect();
     // What its evidence keeps is not dropped within `compaction.lead`, and compaction may have it.
-    let mut evidence =
-        Evidence::new(table, &judge, &book, settings.cross_check, policy.guards.held());
+    let keepers = Keepers::of(policy, &settings.scan_limits, settings.max_values);
+    let mut evidence = Evidence::new(table, &judge, &book, settings.cross_check, keepers);
     let examined = evidence.examine(connection, soonest, true).await?;
     // Nor is what is held for its number.
     let expired = match &rule_change {

@@ -4,7 +4,7 @@ use anyhow::ensure;
 
 use super::arguments::{TableName, table_name};
 use super::drop::partitions::read_one;
-use super::text::{bytes, counted, spinner, wrapped};
+use super::text::{bytes, counted, last, spinner, wrapped};
 use super::trace::drops_text;
 use super::{DONE, Output, Usage, database, out};
 use crate::catalog::connect::Access;
@@ -102,11 +102,12 @@ fn text(explained: &Explanation) -> String {
     say("live", format!("{}, {}", counted(live.files, "file"), bytes(live.bytes)));
     match &explained.rule {
         None => say("policy", "none is followed".to_owned()),
-        Some(Rule { field, keep, mode, source, revision, since, cutoff }) => {
+        Some(Rule { field, keep, keep_last, mode, source, revision, since, cutoff }) => {
             let since = since.map(|since| format!(" since {since}")).unwrap_or_default();
+            let last = last(*keep_last);
             say(
                 "policy",
-                format!("{field} keep {keep}, {mode} ({source}, revision {revision}){since}"),
+                format!("{field} keep {keep}{last}, {mode} ({source}, revision {revision}){since}"),
             );
             say("cutoff", format!("{cutoff}: what ended by then has expired"));
         }

@@ -11,7 +11,7 @@ use chrono::format::ParseErrorKind;
 use super::arguments::ScopeArgs;
 use super::new_file;
 use super::policy::session_user;
-use super::text::{bytes, columns, counted, spinner};
+use super::text::{bytes, columns, counted, last, spinner};
 use super::{DONE, Output, SOME_TABLES_FAILED, database, out};
 use crate::approvals::SavedPlan;
 use crate::catalog::errors::one_line;
@@ -22,7 +22,9 @@ use crate::rules::expiry::shortened;
 use crate::rules::instant::UtcInstant;
 use crate::sweep::Settings;
 use crate::sweep::plan::Health;
-use crate::sweep::plan_report::{KeptReport, PlanReport, TablePlanReport, WaitingReport};
+use crate::sweep::plan_report::{
+    KeptReport, PlanReport, StalledReport, TablePlanReport, WaitingReport,
+};
 use crate::sweep::planning::{ClockRefused, plan_all};
 use crate::sweep::report::PartitionReport;
 use crate::telemetry::{line, say};
@@ -129,7 +131,8 @@ pub fn table_text(table: &TablePlanReport) -> String {
         return format!("{text}\n  error: {}\n", one_line(error));
     };
     let source = table.source.map(|source| source.to_string()).unwrap_or_default();
-    text.push_str(&line(&format!(": {field} keep {keep}, {mode} ({source} policy)")));
+    let last = last(table.keep_last);
+    text.push_str(&line(&format!(": {field} keep {keep}{last}, {mode} ({source} policy)")));
     text.push('\n');
     if let Some(pause) = &table.pause {
         text.push_str(&line(&format!("  paused       {}", pause.describe())));
@@ -155,7 +158,8 @@ pub fn table_text(table: &TablePlanReport) -> String {
     for (reason, files) in table.kept.iter().flatten() {
         text.push_str(&format!("    {:<15} {}\n", reason.name(), counted(*files, "file")));
         let samples = table.undatable.iter().chain(&table.future).chain(&table.newer_rows);
-        let samples = samples.chain(&table.held).chain(&table.uncovered).flatten();
+        let samples =
+            samples.chain(&table.held).chain(&table.among_newest).chain(&table.uncovered).flatten();
         let samples = samples.chain(table.blast_radius.iter().flat_map(|held| &held.samples));
         for sample in samples.filter(|sample| sample.reason == *reason) {
             text.push_str(&sample_text(sample));
@@ -163,6 +167,12 @@ pub fn table_text(table: &TablePlanReport) -> String {
     }
     if let Some(at) = table.counted_at {
         text.push_str(&format!("    counted at {at}\n"));
+    }
+    if let Some(StalledReport { newest, ended }) = &table.stalled {
+        let newest = shortened(newest);
+        text.push_str(&format!(
+            "  stalled      the newest partition {newest} ended {ended}, more than half of keep ago\n"
+        ));
     }
     if let Some(next) = table.next_expiry {
         text.push_str(&format!("  next expiry  {next}\n"));

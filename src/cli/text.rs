@@ -21,6 +21,11 @@ pub fn counted(number: i64, what: &str) -> String {
     format!("{} {what}{plural}", count(number))
 }
 
+/// What follows a policy's keep where it keeps the newest time values whatever their age.
+pub fn last(keep_last: Option<i32>) -> String {
+    keep_last.map(|number| format!(" and the newest {}", count(number.into()))).unwrap_or_default()
+}
+
 /// A number of bytes in binary units: `1.50 MiB`. A negative number counts as 0.
 pub fn bytes(number: i64) -> String {
     HumanBytes(u64::try_from(number).unwrap_or_default()).to_string()

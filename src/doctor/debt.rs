@@ -56,7 +56,7 @@ pub struct TableDebt {
     pub namespace: String,
     /// The table's name.
     pub table: String,
-    /// Whether a policy enforces: only then is there a window.
+    /// Whether a policy enforces: only then is there a window, and only if it does not keep the newest values.
     pub is_enforced: bool,
     /// Why the policy has no window although one was asked for.
     pub problem: Option<String>,
@@ -143,10 +143,11 @@ async fn table_debt(
     };
     let enforced = policy.filter(|policy| policy.mode == Mode::Enforce && table.is_parquet);
     let window = match &enforced {
-        Some(policy) => {
+        // The sample does not tell which values are the newest: as in SQL, nothing of such a table is in the window.
+        Some(policy) if policy.keep_last.is_none() => {
             in_window(connection, table, policy, generation, as_of.plus(rules.lead)).await?
         }
-        None => Sampled::nothing(generation.has_measures),
+        Some(_) | None => Sampled::nothing(generation.has_measures),
     };
     Ok(TableDebt {
         namespace: table.identity.namespace.clone(),

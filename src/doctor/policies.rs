@@ -8,6 +8,7 @@ use crate::catalog::checks::replaced::LeftPolicy;
 use crate::policy::Mode;
 use crate::policy::command::{forget, set_again};
 use crate::sweep::plan::NOT_PARQUET;
+use crate::sweep::stalled::Stalled;
 
 const CHECK: &str = "policies";
 
@@ -109,6 +110,18 @@ fn of_table(facts: &TableFacts, now: DateTime<Utc>) -> Vec<Finding> {
             format!("the policy's field {} dates none of the newest live files", policy.field),
             "nothing of the table will ever be dropped",
             "`tailrace plan` shows what is kept and why",
+        );
+    } else if let Some(Stalled { newest, ended }) = &facts.stalled {
+        let stays = match policy.keep_last {
+            Some(number) => format!("unless newer ones come, all but the newest {number} expire"),
+            None => "unless newer ones come, all that the table has expires".to_owned(),
+        };
+        say(
+            Level::Warning,
+            format!("the newest partition {newest} ended {ended}, more than half of keep ago"),
+            &stays,
+            "see whether its writers are at work; `tailrace policy set --keep-last` keeps the newest partitions \
+             whatever their age, `tailrace pause` keeps all",
         );
     }
     findings

@@ -5,6 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::catalog::errors::Failure;
+use crate::catalog::finder::Finder;
 use crate::catalog::inventory::consumers;
 use crate::catalog::session::Session;
 use crate::catalog::tables::LiveTable;
@@ -15,6 +16,7 @@ use crate::rules::instant::UtcInstant;
 use crate::specs::describe_fields;
 use crate::sweep::Settings;
 use crate::sweep::plan::dates_nothing;
+use crate::sweep::stalled::{Stalled, stalled};
 use crate::sweep::waiting::{Remembered, store};
 
 /// More consumers of a table than this are not listed.
@@ -29,6 +31,8 @@ pub struct TableFacts {
     pub covers_new_files: bool,
     /// Whether the newest live files are there and none of them can be dated.
     pub dates_nothing: bool,
+    /// Whether the feed has stalled.
+    pub stalled: Option<Stalled>,
     /// By when the last full pass by this policy decided.
     pub full_pass_at: Option<DateTime<Utc>>,
     /// The partition specs, with their fields in words; empty where no policy is followed.
@@ -61,6 +65,7 @@ pub async fn read(
         governed,
         covers_new_files: true,
         dates_nothing: false,
+        stalled: None,
         full_pass_at: None,
         specs: Vec::new(),
         waiting: Remembered::default(),
@@ -80,6 +85,8 @@ pub async fn read(
             .and_then(|(spec_id, _)| judge.spec(*spec_id))
             .is_some_and(|spec| spec.lookup_key().is_some());
         facts.dates_nothing = dates_nothing(connection, &identity, &judge).await?;
+        let finder = Finder { table: &identity, judge: &judge, scan_limits: &settings.scan_limits };
+        facts.stalled = stalled(connection, finder, settings.max_values).await?;
         facts.full_pass_at = sqlx::query_scalar!(
             r#"select full_pass_at from tailrace.table_state
                where catalog_id = $1 and table_uuid = $2 and source_field_id = $3"#,

@@ -70,7 +70,7 @@ fn of_table(table: &TableFacts, now: UtcInstant) -> Vec<Finding> {
         (
             Level::Note,
             for_long(|reason| {
-                let others = [KeptReason::Held, KeptReason::BlastRadius];
+                let others = [KeptReason::Held, KeptReason::BlastRadius, KeptReason::AmongNewest];
                 matches!(reason, WaitReason::Evidence(reason) if !others.contains(&reason))
             }),
             "expired by value and kept for evidence for a day or longer",

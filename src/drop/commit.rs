@@ -205,7 +205,11 @@ pub fn question<'a>(
         ..Question::NOTHING
     };
     match authority {
-        Authority::Policy(_) => Question { for_policy: true, ..about },
+        Authority::Policy(guard) => Question {
+            for_policy: true,
+            newest_as_of: guard.and_then(|guard| guard.newest_as_of),
+            ..about
+        },
         Authority::Operator(guard) => Question {
             idempotency_key: guard.receipt.map(|receipt| receipt.idempotency_key),
             read_snapshot: guard.read_snapshot,

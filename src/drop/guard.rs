@@ -9,6 +9,9 @@ use crate::catalog::receipts::NewReceipt;
 use crate::catalog::tables::TableIdentity;
 use crate::policy::{Policy, Source};
 
+/// As of no snapshot.
+const NEVER: i64 = i64::MIN;
+
 /// The policy that a drop acts for, as it was at planning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyGuard {
@@ -21,10 +24,14 @@ pub struct PolicyGuard {
     pub guard_revision: i64,
     /// Whether the drop ends approved partitions, whose approvals it uses up.
     pub uses_approval: bool,
+    /// Where the policy keeps the newest values: the snapshot after which no other hand may have ended files of the
+    /// table, or altered it. `None` where their age alone decides.
+    pub newest_as_of: Option<i64>,
 }
 
 impl PolicyGuard {
-    /// The guard for a policy that has a row of ours.
+    /// The guard for a policy that has a row of ours. Where it keeps the newest values it lets nothing pass before it is
+    /// told when these were looked for.
     pub fn of(policy: &Policy) -> Self {
         PolicyGuard {
             source: policy.source,
@@ -32,7 +39,27 @@ impl PolicyGuard {
             property_text: policy.property_text.clone(),
             guard_revision: policy.guards.revision,
             uses_approval: false,
+            newest_as_of: policy.keep_last.map(|_| NEVER),
         }
+    }
+
+    /// The same by newest values that are true as of a snapshot, where the policy keeps these.
+    #[must_use]
+    pub fn newest_as_of(self, snapshot_id: Option<i64>) -> Self {
+        let newest_as_of = self.newest_as_of.map(|never| snapshot_id.unwrap_or(never));
+        PolicyGuard { newest_as_of, ..self }
+    }
+
+    /// Whether others than the newest values as they were looked for may be the newest by now.
+    ///
+    /// Appends and compactions take none away, and so lower none of them. What takes files from a table and is no
+    /// compaction publishes `table_deleted_from`; what changes the specs by which values are read, `table_altered`.
+    /// Of snapshots below the floor nobody knows any more. Under the commit lock nobody else commits: what was published up to now is all that there was before our own
+    /// commit, and nothing lies between that and what the next commit asks for from our snapshot on. Our own drops
+    /// end values alone that are older than all of the newest.
+    fn has_other_newest(&self, now: &UnderLock) -> bool {
+        let is_unknown = |as_of: i64| as_of == NEVER || now.floor > as_of.saturating_add(1);
+        self.newest_as_of.is_some_and(|as_of| is_unknown(as_of) || now.newest_changed)
     }
 
     /// Whether the policy that is in force under the lock is the planned one.
@@ -116,6 +143,9 @@ pub enum Refusal {
     PolicyChanged,
     /// A pause or a hold of the catalog was added or taken away since planning, or is at this moment.
     GuardsChanged,
+    /// The policy keeps the newest values of the table, and files of it were ended by another hand, or the table was
+    /// altered, since these were looked for.
+    NewestChanged,
     /// The request's `read_snapshot` is above the head.
     AheadOfHead { head: i64 },
     /// The request's `read_snapshot` is below the floor.
@@ -167,8 +197,10 @@ impl Authority<'_> {
             return Some(Refusal::GuardsChanged);
         }
         match self {
-            Self::Policy(guard) => {
-                guard.is_some_and(|guard| !guard.holds(state)).then_some(Refusal::PolicyChanged)
+            Self::Policy(None) => None,
+            Self::Policy(Some(guard)) if !guard.holds(state) => Some(Refusal::PolicyChanged),
+            Self::Policy(Some(guard)) => {
+                guard.has_other_newest(state).then_some(Refusal::NewestChanged)
             }
             Self::Operator(guard) => changed_since(guard.read_snapshot?, state),
         }

@@ -123,6 +123,9 @@ fn words(reason: KeptReason) -> &'static str {
             "it goes otherwise than by time alone, with more of the table than guard.max_drop_fraction allows; \
              `tailrace plan` shows what lets it go"
         }
+        KeptReason::AmongNewest => {
+            "it is among the newest time values, which the policy keeps (keep_last)"
+        }
         KeptReason::Null => "its time value is null: its time is unknown",
         KeptReason::Malformed => "its time value is no value of its transform: its time is unknown",
         KeptReason::OutOfRange => "its time value is beyond what the database can hold",

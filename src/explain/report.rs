@@ -75,6 +75,11 @@ pub struct Rule {
     pub field: String,
     /// How long a partition stays after its last instant, as written.
     pub keep: String,
+    /// So many of the newest distinct time values that have a live file stay whatever their age; left out where the
+    /// age alone decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub keep_last: Option<i32>,
     /// What the policy does; `paused` also where a pause covers the table.
     pub mode: Mode,
     /// Where it comes from.
@@ -92,6 +97,7 @@ impl Rule {
         Rule {
             field: policy.field.to_string(),
             keep: policy.keep.text().to_owned(),
+            keep_last: policy.keep_last,
             mode: policy.mode,
             source: policy.source,
             revision: policy.revision,

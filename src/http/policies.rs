@@ -39,6 +39,10 @@ pub struct PolicyBody {
     pub field: String,
     /// How long a partition stays after its last instant: s, m, h, d or w, such as 7d.
     pub keep: String,
+    /// So many of the newest distinct time values that have a live file stay whatever their age, up to 10,000; 0
+    /// takes that back. Left as it is if not given.
+    #[serde(default)]
+    pub keep_last: Option<i64>,
     /// What the policy does. Left as it is if not given; a new policy is enforced.
     #[serde(default)]
     pub mode: Option<Mode>,
@@ -164,6 +168,7 @@ async fn set(
         table: &table.table,
         field: &body.field,
         keep: &body.keep,
+        keep_last: body.keep_last,
         mode: body.mode,
         fence: body.fence,
         is_confirmed: body.confirmed,

@@ -18,8 +18,9 @@ pub fn set_again(catalog: &str, left: &LeftPolicy) -> String {
         "enforce" => String::new(),
         mode => format!(" --mode {}", shell_word(mode)),
     };
+    let last = left.keep_last.map(|number| format!(" --keep-last {number}")).unwrap_or_default();
     format!(
-        "tailrace policy set {} {} --field {} --keep {}{mode}",
+        "tailrace policy set {} {} --field {} --keep {}{last}{mode}",
         shell_word(catalog),
         shell_word(&format!("{}.{}", left.namespace, left.table)),
         shell_word(&left.field),

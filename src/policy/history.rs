@@ -41,6 +41,10 @@ pub struct PolicyTerms {
     pub source_field_id: i64,
     /// How long a partition stays after its last instant, as written.
     pub keep: String,
+    /// So many of the newest time values stay whatever their age.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub keep_last: Option<i32>,
     /// `enforce`, `observe` or `paused`.
     pub mode: String,
     /// Whether its drops are fenced.
@@ -56,6 +60,7 @@ impl From<&Policy> for PolicyTerms {
             field: policy.field.text().to_owned(),
             source_field_id: policy.source_field_id,
             keep: policy.keep.text().to_owned(),
+            keep_last: policy.keep_last,
             mode: policy.mode.to_string(),
             fence: policy.fence,
             problem: None,
@@ -235,4 +240,24 @@ pub async fn purge(
     .execute(connection)
     .await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of before are read, and a policy that keeps by age alone is written as before.
+    #[test]
+    fn terms_without_a_number_are_read_and_written_as_before() {
+        let text =
+            r#"{"field":"at","source_field_id":1,"keep":"7d","mode":"enforce","fence":false}"#;
+        let mut terms: PolicyTerms = serde_json::from_str(text).expect("it is read");
+        assert_eq!(terms.keep_last, None);
+        assert_eq!(serde_json::to_string(&terms).expect("it is written"), text);
+        terms.keep_last = Some(3);
+        let again: PolicyTerms = serde_json::to_value(&terms)
+            .and_then(serde_json::from_value)
+            .expect("it is read again");
+        assert_eq!(again, terms);
+    }
 }

@@ -27,8 +27,8 @@ pub struct KeptRow {
 pub async fn all_rows(connection: &mut Session) -> sqlx::Result<Vec<KeptRow>> {
     let rows = sqlx::query!(
         r#"select catalog_id, table_id, catalog_name, namespace_name, table_name, gone_seen_at,
-                  source, table_uuid, field, source_field_id, keep, keep_seconds, mode, fence,
-                  is_confirmed, property_text, problem, revision, updated_at, updated_by
+                  source, table_uuid, field, source_field_id, keep, keep_seconds, keep_last, mode,
+                  fence, is_confirmed, property_text, problem, revision, updated_at, updated_by
            from tailrace.policy"#
     )
     .fetch_all(connection)
@@ -47,6 +47,7 @@ pub async fn all_rows(connection: &mut Session) -> sqlx::Result<Vec<KeptRow>> {
             source_field_id: row.source_field_id,
             keep: row.keep,
             keep_seconds: row.keep_seconds,
+            keep_last: row.keep_last,
             mode: row.mode,
             fence: row.fence,
             is_confirmed: row.is_confirmed,

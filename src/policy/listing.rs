@@ -49,6 +49,8 @@ pub struct ListedPolicy {
     pub keep: String,
     /// The same in seconds.
     pub keep_seconds: i64,
+    /// So many of the newest distinct time values that have a live file stay whatever their age.
+    pub keep_last: Option<i32>,
     /// `enforce`, `observe` or `paused`.
     pub mode: String,
     /// Whether its drops are fenced.
@@ -96,6 +98,7 @@ impl ListedPolicy {
             source_field_id: row.source_field_id,
             keep: row.keep,
             keep_seconds: row.keep_seconds,
+            keep_last: row.keep_last,
             mode: row.mode,
             fence: row.fence,
             revision: row.revision,

@@ -1,4 +1,4 @@
-//! What a policy is ([`Policy`]), how its parts are read ([`keep`](crate::rules::keep), [`field`],
+//! What a policy is ([`Policy`]), how its parts are read ([`keep`](crate::rules::keep), [`keep_last`], [`field`],
 //! [`property`]), what its field is called by now ([`present`]), how one is stored on demand ([`set`]) and taken
 //! away ([`mod@unset`]) and where it is kept ([`store`]), also when its table is gone ([`tombstones`]); who changed
 //! one ([`history`]), and since when one is in force ([`governed`]).
@@ -8,6 +8,7 @@ pub(crate) mod effective;
 pub mod field;
 pub mod governed;
 pub mod history;
+pub mod keep_last;
 pub mod kept_rows;
 pub mod listing;
 pub mod present;
@@ -61,6 +62,8 @@ pub struct Policy {
     pub source_field_id: i64,
     /// How long a partition stays after its last instant.
     pub keep: Keep,
+    /// So many of the newest distinct time values that have a live file stay whatever their age.
+    pub keep_last: Option<i32>,
     pub mode: Mode,
     /// Whether its drops are fenced: consumers of the server's own feed are told to reconcile, at
     /// the price that every append prepared before conflicts once.

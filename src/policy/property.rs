@@ -1,7 +1,7 @@
 //! The table property `partition_retention`: a second, read-only source of policies.
 //!
 //! Its value is JSON text, an object: `{"field": "day(timestamp)", "keep": "7d"}`, optionally with
-//! `"mode"` and `"fence"`. A property with any other key is refused, because somebody may rely on what the key
+//! `"keep_last"` (a number), `"mode"` and `"fence"`. A property with any other key is refused, because somebody may rely on what the key
 //! means.
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::field::FieldExpression;
 use super::present::PolicyField;
 use super::store::PolicyRow;
-use super::{Mode, Policy, Source};
+use super::{Mode, Policy, Source, keep_last};
 use crate::catalog::specs::TableShape;
 use crate::guards::Guards;
 use crate::rules::keep::Keep;
@@ -26,6 +26,8 @@ pub const PROPERTY: &str = "partition_retention";
 struct PropertyText {
     field: String,
     keep: String,
+    #[serde(default)]
+    keep_last: Option<i64>,
     #[serde(default)]
     mode: Option<Mode>,
     #[serde(default)]
@@ -57,6 +59,7 @@ pub fn read(
     let keep = Keep::parse(&parsed.keep)
         .and_then(|keep| keep.at_least(min_keep))
         .map_err(|error| refused(error.to_string()))?;
+    let keep_last = keep_last::read(parsed.keep_last).map_err(&refused)?;
     let expression =
         FieldExpression::parse(&parsed.field).map_err(|error| refused(error.to_string()))?;
     let bound = mirror.filter(|row| row.field == parsed.field);
@@ -94,6 +97,7 @@ pub fn read(
         field: PolicyField::of(&parsed.field, source_field_id, shape),
         source_field_id,
         keep,
+        keep_last,
         mode,
         fence: parsed.fence,
         is_confirmed: false,

@@ -6,7 +6,7 @@ use super::field::FieldExpression;
 use super::history::Changer;
 use super::present::PolicyField;
 use super::store::PolicyRows;
-use super::{Mode, Policy, Source, property, store};
+use super::{Mode, Policy, Source, keep_last, property, store};
 use crate::catalog::clock;
 use crate::catalog::restore::note_head;
 use crate::catalog::session::Session;
@@ -26,6 +26,9 @@ pub struct Wanted<'a> {
     pub field: &'a str,
     /// How long a partition stays after its last instant.
     pub keep: &'a str,
+    /// So many of the newest distinct time values that have a live file stay whatever their age, 0 for none;
+    /// `None` leaves it as it is, as the property has it where no policy is stored.
+    pub keep_last: Option<i64>,
     /// What it does; `None` leaves the mode that is in force, the property's where no policy is stored, and
     /// enforces where none is.
     pub mode: Option<Mode>,
@@ -55,6 +58,8 @@ struct Prepared {
     shape: TableShape,
     source_field_id: i64,
     keep: Keep,
+    /// The number that is asked for; `None` for none, or where nothing is said.
+    keep_last: Option<i32>,
 }
 
 impl Prepared {
@@ -65,6 +70,7 @@ impl Prepared {
         min_keep: Duration,
     ) -> anyhow::Result<Self> {
         let keep = Keep::parse(wanted.keep)?.at_least(min_keep)?;
+        let keep_last = keep_last::read(wanted.keep_last).map_err(anyhow::Error::msg)?;
         let expression = FieldExpression::parse(wanted.field)?;
         let table = find_table(connection, wanted.catalog, wanted.namespace, wanted.table).await?;
         let TableIdentity { catalog_id, table_id, namespace, table: name, .. } = &table.identity;
@@ -78,7 +84,7 @@ impl Prepared {
         note_head(connection, *catalog_id, now).await?;
         let shape = table_shape(connection, *catalog_id, *table_id).await?;
         let source_field_id = expression.resolve(&shape)?;
-        Ok(Prepared { table, shape, source_field_id, keep })
+        Ok(Prepared { table, shape, source_field_id, keep, keep_last })
     }
 
     /// The policy, by the table's rows.
@@ -88,28 +94,38 @@ impl Prepared {
         rows: &PolicyRows,
         min_keep: Duration,
     ) -> Result<Policy, String> {
-        let Prepared { table, shape, source_field_id, keep } = self;
+        let Prepared { table, shape, source_field_id, keep, keep_last } = self;
         let before = rows.stored.as_ref().map(|row| row.policy(shape)).transpose()?;
         // Of a property that is not followed, or gone and not yet seen to be, what its mirror says: it has that
         // mode again once it is followed.
-        let of_property = || {
-            let value = table.property.as_ref()?;
-            let property = property::read(value, rows.mirror.as_ref(), shape, min_keep);
-            property.ok().map(|property| property.mode)
+        let of_property = table
+            .property
+            .as_ref()
+            .and_then(|value| property::read(value, rows.mirror.as_ref(), shape, min_keep).ok());
+        let mode_of_property = || of_property.as_ref().map(|property| property.mode);
+        let existing = match (
+            before.as_ref().map(|before| before.mode).or_else(mode_of_property),
+            &rows.mirror,
+        ) {
+            (Some(mode), _) => Some(mode),
+            (None, Some(mirror)) => Some(mirror.mode.parse()?),
+            // Nor does a text that was never followed arm what it wants watched or paused.
+            (None, None) => table.property.as_ref().and_then(property::mode_of_text),
         };
-        let existing =
-            match (before.as_ref().map(|before| before.mode).or_else(of_property), &rows.mirror) {
-                (Some(mode), _) => Some(mode),
-                (None, Some(mirror)) => Some(mirror.mode.parse()?),
-                // Nor does a text that was never followed arm what it wants watched or paused.
-                (None, None) => table.property.as_ref().and_then(property::mode_of_text),
-            };
+        // A policy that takes the place of another keeps no fewer by saying nothing of them.
+        let kept_last = || match (&before, &of_property, &rows.mirror) {
+            (Some(before), ..) => before.keep_last,
+            (None, Some(property), _) => property.keep_last,
+            (None, None, Some(mirror)) => mirror.keep_last,
+            (None, None, None) => None,
+        };
         let mode = wanted.mode.or(existing).unwrap_or(Mode::Enforce);
         Ok(Policy {
             source: Source::Stored,
             field: PolicyField::of(wanted.field.trim(), *source_field_id, shape),
             source_field_id: *source_field_id,
             keep: keep.clone(),
+            keep_last: wanted.keep_last.map_or_else(kept_last, |_| *keep_last),
             mode,
             fence: wanted.fence.unwrap_or(before.is_some_and(|before| before.fence)),
             is_confirmed: wanted.is_confirmed && mode == Mode::Enforce,
@@ -157,7 +173,8 @@ pub async fn set_policy(
     tracing::info!(
         event = events::POLICY_SET,
         catalog = identity.catalog, namespace = identity.namespace, table = identity.table,
-        field = policy.field.text(), keep = %policy.keep, mode = %policy.mode,
+        field = policy.field.text(), keep = %policy.keep, keep_last = policy.keep_last,
+        mode = %policy.mode,
         revision = policy.revision, by = wanted.by, reason = wanted.reason,
         confirmed = policy.is_confirmed,
         "A policy was set"

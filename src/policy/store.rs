@@ -34,6 +34,8 @@ pub struct PolicyRow {
     pub keep: String,
     /// The same in seconds.
     pub keep_seconds: i64,
+    /// So many of the newest time values stay whatever their age.
+    pub keep_last: Option<i32>,
     /// `enforce`, `observe` or `paused`.
     pub mode: String,
     /// Whether its drops are fenced.
@@ -68,6 +70,7 @@ impl PolicyRow {
             field: PolicyField::of(&self.field, self.source_field_id, shape),
             source_field_id: self.source_field_id,
             keep: Keep::from_stored(self.keep.clone(), self.keep_seconds),
+            keep_last: self.keep_last,
             mode: self.mode.parse()?,
             fence: self.fence,
             is_confirmed: self.is_confirmed,
@@ -84,6 +87,7 @@ impl From<&PolicyRow> for PolicyTerms {
             field: row.field.clone(),
             source_field_id: row.source_field_id,
             keep: row.keep.clone(),
+            keep_last: row.keep_last,
             mode: row.mode.clone(),
             fence: row.fence,
             problem: row.problem.clone(),
@@ -114,8 +118,8 @@ impl PolicyRows {
 pub async fn rows(connection: &mut Session, table: &TableIdentity) -> sqlx::Result<PolicyRows> {
     let rows = sqlx::query_as!(
         PolicyRow,
-        r#"select source, table_uuid, field, source_field_id, keep, keep_seconds, mode, fence,
-                  is_confirmed, property_text, problem, revision, updated_at, updated_by
+        r#"select source, table_uuid, field, source_field_id, keep, keep_seconds, keep_last, mode,
+                  fence, is_confirmed, property_text, problem, revision, updated_at, updated_by
            from tailrace.policy where catalog_id = $1 and table_id = $2 and table_uuid = $3"#,
         table.catalog_id,
         table.table_id,
@@ -176,19 +180,21 @@ async fn write(
     sqlx::query_scalar!(
         r#"insert into tailrace.policy as before (catalog_id, table_id, source, table_uuid, field,
                source_field_id, keep, keep_seconds, mode, fence, property_text, revision, updated_by,
-               catalog_name, namespace_name, table_name, is_confirmed)
+               catalog_name, namespace_name, table_name, is_confirmed, keep_last)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-               pg_catalog.nextval('tailrace.policy_revision'), $12, $13, $14, $15, $16)
+               pg_catalog.nextval('tailrace.policy_revision'), $12, $13, $14, $15, $16, $17)
            on conflict (catalog_id, table_id, table_uuid, source) do update set
                field = excluded.field,
                source_field_id = excluded.source_field_id, keep = excluded.keep,
                keep_seconds = excluded.keep_seconds, mode = excluded.mode,
-               fence = excluded.fence, is_confirmed = excluded.is_confirmed,
+               keep_last = excluded.keep_last, fence = excluded.fence,
+               is_confirmed = excluded.is_confirmed,
                property_text = excluded.property_text, problem = null,
                revision = excluded.revision,
                updated_at = case
                  when before.source_field_id = excluded.source_field_id
                   and before.keep_seconds = excluded.keep_seconds and before.mode = excluded.mode
+                  and before.keep_last is not distinct from excluded.keep_last
                   and before.fence = excluded.fence and before.problem is null
                   and before.gone_seen_at is null
                  then before.updated_at else pg_catalog.clock_timestamp() end,
@@ -211,7 +217,8 @@ async fn write(
         table.catalog,
         table.namespace,
         table.table,
-        policy.is_confirmed
+        policy.is_confirmed,
+        policy.keep_last
     )
     .fetch_one(connection)
     .await

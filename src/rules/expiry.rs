@@ -11,6 +11,7 @@ pub mod domain;
 pub mod ends;
 pub mod evidence;
 pub mod expiring;
+pub mod newest;
 mod spec_judge;
 pub mod within;
 
@@ -97,6 +98,8 @@ pub enum KeptReason {
     Held,
     /// It has expired, and goes otherwise than by time alone, with more of the table than may go so.
     BlastRadius,
+    /// Its value says expired, and is among the newest ones, which the policy keeps.
+    AmongNewest,
     /// The null partition.
     Null,
     /// No canonical text of its transform.
@@ -122,6 +125,7 @@ impl KeptReason {
                 | Self::NewerRowsThanPartition
                 | Self::Held
                 | Self::BlastRadius
+                | Self::AmongNewest
         )
     }
 
@@ -134,6 +138,7 @@ impl KeptReason {
             Self::NewerRowsThanPartition => "newer_rows_than_partition",
             Self::Held => "held",
             Self::BlastRadius => "blast_radius",
+            Self::AmongNewest => "among_newest",
             Self::Null => "null",
             Self::Malformed => "malformed",
             Self::OutOfRange => "out_of_range",

@@ -96,6 +96,7 @@ pub fn is_undatable(reason: KeptReason) -> bool {
             | KeptReason::NewerRowsThanPartition
             | KeptReason::Held
             | KeptReason::BlastRadius
+            | KeptReason::AmongNewest
             | KeptReason::Uncovered
     )
 }

@@ -60,6 +60,9 @@ pub struct Work<'a> {
     /// Errors of batches; the others went on.
     errors: Vec<String>,
     failures_in_a_row: usize,
+    /// Where the policy keeps the newest values: the snapshot up to which nothing but our own drops ended any since
+    /// they were looked for.
+    newest_as_of: Option<i64>,
     unfit: Unfit,
     /// Whether a commit was tried.
     has_begun: bool,
@@ -91,6 +94,7 @@ impl<'a> Work<'a> {
             stopped_by: None,
             errors: Vec::new(),
             failures_in_a_row: 0,
+            newest_as_of: None,
             unfit: Unfit::default(),
             has_begun: false,
             ended: Ended::AllTried,
@@ -112,6 +116,8 @@ impl<'a> Work<'a> {
     ) -> ExpiredBatchEnd {
         self.kept = (0..expired_batch.tuples.len()).collect();
         self.why.clear();
+        // Ours were proven to follow on what an earlier batch knew.
+        self.newest_as_of = self.newest_as_of.max(expired_batch.newest_as_of);
         let mut queue = self.commit_queue(expired_batch);
         if self.ended == Ended::AllTried {
             self.ended = self.go_through(session, expired_batch, &mut queue).await;

@@ -1,4 +1,5 @@
-//! Separates expired tuples: those that may be dropped, and those that are kept for their evidence or by a hold.
+//! Separates expired tuples: those that may be dropped, and those that are kept for their evidence, by a hold or as
+//! the newest of their table.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -6,17 +7,21 @@ use std::ops::ControlFlow;
 use super::expired::ExpiredTuple;
 use crate::catalog::evidence::{PIECE, Readable, evidence_of, may_read};
 use crate::catalog::finder::tuples::{Search, visit};
+use crate::catalog::finder::{Finder, newest_values};
 use crate::catalog::live_file::Counts;
 use crate::catalog::session::Session;
-use crate::catalog::tables::TableIdentity;
+use crate::catalog::tables::{TableIdentity, current_watermark};
 use crate::catalog::tuples::TupleOfSpec;
 use crate::config::CrossCheck;
 use crate::drop::LateRule;
+use crate::policy::Policy;
 use crate::rules::expiry::evidence::{BoundUnits, EvidenceRule, EvidenceVerdict, FileEvidence};
+use crate::rules::expiry::newest::Newest;
 use crate::rules::expiry::{Judge, KeptReason, SpecBook};
 use crate::rules::hold::Held;
 use crate::rules::instant::UtcInstant;
 use crate::rules::kept::{KeptCounts, KeptSample};
+use crate::rules::scan_limits::ScanLimits;
 
 /// How many files' evidence is at hand at once, but for a tuple that has more.
 const FILES_AT_HAND: usize = 50_000;
@@ -27,13 +32,43 @@ pub struct Evidence<'a> {
     table: &'a TableIdentity,
     judge: &'a Judge,
     book: &'a SpecBook,
-    held: Held,
+    keepers: Keepers<'a>,
+    /// Read when it is first needed.
+    newest: Option<NewestRead>,
     rule: EvidenceRule,
     cross_check: CrossCheck,
     /// Read when it is first needed.
     readable: Option<Readable>,
     /// Specs whose marks were disproved: a writer that knew only an earlier definition still writes.
     disproved: BTreeSet<i64>,
+}
+
+/// What keeps tuples beside their evidence.
+#[derive(Debug, Clone)]
+pub struct Keepers<'a> {
+    /// The table's holds.
+    pub held: Held,
+    /// So many of the newest time values stay, if the policy says so.
+    pub keep_last: Option<i32>,
+    /// How the newest are looked for.
+    pub scan_limits: &'a ScanLimits,
+    /// Beyond this many distinct partition values at a key they are not listed for that.
+    pub max_values: i64,
+}
+
+impl<'a> Keepers<'a> {
+    /// What keeps the tuples of the policy's table.
+    pub fn of(policy: &Policy, scan_limits: &'a ScanLimits, max_values: i64) -> Self {
+        Keepers { held: policy.guards.held(), keep_last: policy.keep_last, scan_limits, max_values }
+    }
+}
+
+/// Which time values are the newest.
+#[derive(Debug, Clone, Copy)]
+struct NewestRead {
+    newest: Newest,
+    /// The catalog's head before they were looked for.
+    as_of: i64,
 }
 
 /// A tuple that the evidence, or a hold, keeps.
@@ -56,14 +91,22 @@ pub struct Examined {
     pub withheld: Vec<Withheld>,
 }
 
+impl Examined {
+    /// Tuples that stay for a reason that is no time.
+    fn withhold(&mut self, tuples: Vec<ExpiredTuple>, reason: KeptReason) {
+        let kept = |tuple| Withheld { tuple, reason, leaves_at: None, newest: None };
+        self.withheld.extend(tuples.into_iter().map(kept));
+    }
+}
+
 impl<'a> Evidence<'a> {
-    /// By the rules of a judge; `held` are the table's holds.
+    /// By the rules of a judge.
     pub fn new(
         table: &'a TableIdentity,
         judge: &'a Judge,
         book: &'a SpecBook,
         cross_check: CrossCheck,
-        held: Held,
+        keepers: Keepers<'a>,
     ) -> Self {
         let retention = judge.retention();
         let types = book.column_types.get(&retention.source_field_id);
@@ -74,12 +117,27 @@ impl<'a> Evidence<'a> {
             blocks_newer: cross_check == CrossCheck::Block,
         };
         let disproved = BTreeSet::new();
-        Evidence { table, judge, book, held, rule, cross_check, readable: None, disproved }
+        Evidence {
+            table,
+            judge,
+            book,
+            keepers,
+            newest: None,
+            rule,
+            cross_check,
+            readable: None,
+            disproved,
+        }
     }
 
     /// The specs whose marks were disproved so far.
     pub fn disproved(&self) -> &BTreeSet<i64> {
         &self.disproved
+    }
+
+    /// The catalog's head before the newest values were looked for; `None` where they were not.
+    pub fn newest_as_of(&self) -> Option<i64> {
+        self.newest.map(|read| read.as_of)
     }
 
     /// What a commit asks of files that nobody has examined, where it ends tuples with these doubts.
@@ -108,6 +166,7 @@ impl<'a> Evidence<'a> {
         };
         let mut examined = Examined::default();
         let tuples = self.not_held(tuples, &mut examined);
+        let tuples = self.not_newest(connection, tuples, &mut examined).await?;
         let mut rest = tuples.into_iter().peekable();
         while rest.peek().is_some() {
             let (mut some, mut files) = (Vec::new(), 0);
@@ -127,18 +186,55 @@ impl<'a> Evidence<'a> {
 
     /// Those of the tuples that no hold keeps.
     fn not_held(&self, tuples: Vec<ExpiredTuple>, examined: &mut Examined) -> Vec<ExpiredTuple> {
-        if self.held.is_empty() {
+        if self.keepers.held.is_empty() {
             return tuples;
         }
         let is_held = |tuple: &ExpiredTuple| {
             let TupleOfSpec { spec_id, tuple } = &tuple.tuple;
-            self.held.by(self.book, Some(*spec_id), tuple).is_some()
+            self.keepers.held.by(self.book, Some(*spec_id), tuple).is_some()
         };
         let (held, others): (Vec<_>, Vec<_>) = tuples.into_iter().partition(is_held);
-        let (reason, leaves_at, newest) = (KeptReason::Held, None, None);
-        let held = held.into_iter().map(|tuple| Withheld { tuple, reason, leaves_at, newest });
-        examined.withheld.extend(held);
+        examined.withhold(held, KeptReason::Held);
         others
+    }
+
+    /// Those of the tuples that are not among the newest, where the policy keeps these.
+    ///
+    /// Which are the newest is read once. That stays true, or keeps more than it should, as long as no file of the table
+    /// ends but by compaction, which leaves each value its rows, and by drops of what these values let go, which are
+    /// all older. A commit proves that no other hand was at it since ([`Self::newest_as_of`]).
+    async fn not_newest(
+        &mut self,
+        connection: &mut Session,
+        tuples: Vec<ExpiredTuple>,
+        examined: &mut Examined,
+    ) -> sqlx::Result<Vec<ExpiredTuple>> {
+        let Some(wanted) = self.keepers.keep_last.filter(|_| !tuples.is_empty()) else {
+            return Ok(tuples);
+        };
+        let NewestRead { newest, .. } = match self.newest {
+            Some(read) => read,
+            None => *self.newest.insert(self.read_newest(connection, wanted).await?),
+        };
+        let is_newest = |tuple: &ExpiredTuple| {
+            let TupleOfSpec { spec_id, tuple } = &tuple.tuple;
+            self.judge.is_among(newest, Some(*spec_id), tuple)
+        };
+        let (kept, others): (Vec<_>, Vec<_>) = tuples.into_iter().partition(is_newest);
+        examined.withhold(kept, KeptReason::AmongNewest);
+        Ok(others)
+    }
+
+    /// The head is read first: what is committed after that is found by whoever asks what was.
+    async fn read_newest(&self, connection: &mut Session, wanted: i32) -> sqlx::Result<NewestRead> {
+        let watermark = current_watermark(connection, self.table.catalog_id).await?;
+        let Some(watermark) = watermark else {
+            return Ok(NewestRead { newest: Newest::All, as_of: i64::MIN });
+        };
+        let Keepers { scan_limits, max_values, .. } = self.keepers;
+        let finder = Finder { table: self.table, judge: self.judge, scan_limits };
+        let newest = newest_values(connection, finder, wanted, max_values).await?;
+        Ok(NewestRead { newest, as_of: watermark.through_snapshot })
     }
 
     async fn examine_some(

@@ -21,6 +21,8 @@ pub struct ExpiredBatch {
     pub found_below: i64,
     /// What is asked of files that were not looked for.
     pub late: Option<LateRule>,
+    /// The catalog's head before the newest values were looked for, where the policy keeps these.
+    pub newest_as_of: Option<i64>,
 }
 
 impl ExpiredBatch {

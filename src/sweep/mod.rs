@@ -8,7 +8,8 @@
 //! the [`finder`](crate::catalog::finder) finds their files, `sorter` judges, and what stays is counted by
 //! [`kept`](crate::rules::kept). Batch by batch, [`batches`](crate::rules::batches) groups it, `commits` makes the
 //! commits, and [`duty_cycle`](crate::rules::duty_cycle) says how long to rest in between, by the clock of [`pacing`].
-//! What expired and stays is in [`waiting`]; of what would be dropped otherwise than by time alone, [`radius`] says whether it is too much. [`plan`] only tells, and remembers nothing; `find` finds for it. `house`
+//! What expired and stays is in [`waiting`]; [`radius`] says whether too much would be dropped otherwise than by time
+//! alone; [`stalled`] finds tables whose newest partition is old. [`plan`] only tells, and remembers nothing; `find` finds for it. `house`
 //! is what a pass does beside its tables. [`wakes`] says when the next one is due before its time.
 
 pub(crate) mod ask;
@@ -36,6 +37,7 @@ pub mod radius;
 pub mod report;
 pub mod settings;
 pub(crate) mod sorter;
+pub mod stalled;
 mod table;
 mod table_pass;
 pub mod triage;

@@ -1,12 +1,13 @@
 //! A plan: what would be dropped from one table, and what is kept and why. It writes nothing. It names the
 //! partitions of which passes have noted that they wait.
 
-use super::evidence::Evidence;
+use super::evidence::{Evidence, Keepers};
 use super::expired::ExpiredTuple;
 use super::find::{NextExpiry, find};
 use super::radius::{KeptBack, in_plan, keep_back};
 use super::settings::Settings;
 use super::sorter::Sorter;
+use super::stalled::{Stalled, stalled};
 use super::waiting::{self, Remembered, Waiting, WaitingList};
 use crate::catalog::finder::Finder;
 use crate::catalog::live_file::Counts;
@@ -43,6 +44,8 @@ pub struct TablePlan {
     pub kept_counts: Option<KeptCounts>,
     /// The time of the full pass that counted it, where it was not counted now.
     pub counted_at: Option<UtcInstant>,
+    /// Whether the table's feed has stalled.
+    pub stalled: Option<Stalled>,
     /// When the next partition expires, where a calendar tells.
     pub next: Option<NextExpiry>,
     /// Why some of what has expired may be missing; `None` where nothing is.
@@ -110,8 +113,13 @@ pub async fn plan_by_book(
     let found = find(connection, finder, book, settings, &mut sorter).await?;
     anyhow::ensure!(sorter.is_parquet, NOT_PARQUET);
     let is_counted = found.kept_counts.is_some();
-    let mut evidence =
-        Evidence::new(table, &judge, book, settings.cross_check, policy.guards.held());
+    let mut evidence = Evidence::new(
+        table,
+        &judge,
+        book,
+        settings.cross_check,
+        Keepers::of(policy, &settings.scan_limits, settings.max_values),
+    );
     let found_tuples = sorter.take();
     let change = match policy.mode {
         Mode::Enforce => {
@@ -147,7 +155,9 @@ pub async fn plan_by_book(
         && expired.is_empty()
         && waiting.is_empty()
         && dates_nothing(connection, table, &judge).await?;
+    let stalled = stalled(connection, finder, settings.max_values).await?;
     Ok(TablePlan {
+        stalled,
         sample_dates_nothing,
         table: table.clone(),
         policy: policy.clone(),

@@ -11,6 +11,7 @@ use super::plan::TablePlan;
 use super::planning::{ClockRefused, Plans};
 use super::radius::command;
 use super::report::PartitionReport;
+use super::stalled::Stalled;
 use super::waiting::{WaitReason, Waiting};
 use crate::catalog::tables::TableIdentity;
 use crate::guards::hold::Hold;
@@ -56,6 +57,11 @@ pub struct TablePlanReport {
     pub shown_field: Option<String>,
     /// How long a partition stays, as written.
     pub keep: Option<String>,
+    /// So many of the newest distinct time values that have a live file stay whatever their age; left out where the
+    /// age alone decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub keep_last: Option<i32>,
     /// What the policy does.
     pub mode: Option<Mode>,
     /// Where the policy comes from.
@@ -96,6 +102,10 @@ pub struct TablePlanReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     pub blast_radius: Option<BlastRadius>,
+    /// Samples of partitions that have expired and are among the newest, up to five; left out where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub among_newest: Option<Vec<KeptReport>>,
     /// Samples of what no time field of the policy's column covers, up to five.
     pub uncovered: Option<Vec<KeptReport>>,
     /// Files of no spec, or of one without a time field on the policy's column.
@@ -103,6 +113,11 @@ pub struct TablePlanReport {
     /// When what stays was counted, where that was not now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_at: Option<UtcInstant>,
+    /// Where the feed has stalled, for the newest partition ended more than half of `keep` ago: which it is, and when it
+    /// ended; left out where it has not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub stalled: Option<StalledReport>,
     /// When the next partition expires, if nothing changes.
     pub next_expiry: Option<UtcInstant>,
     /// Not before this does the next partition expire; where no file was found of what the calendar has next.
@@ -136,6 +151,15 @@ pub struct BlastRadius {
     pub command: String,
 }
 
+/// The newest partition of a feed that has stalled.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct StalledReport {
+    /// The partition, as a person reads it.
+    pub newest: String,
+    /// When the range of its time value ended.
+    pub ended: UtcInstant,
+}
+
 /// A tuple that waits: it has expired, and passes look at it again.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WaitingReport {
@@ -145,7 +169,7 @@ pub struct WaitingReport {
     pub partition_values: Vec<Option<String>>,
     /// As a person reads them.
     pub display: String,
-    /// Why: `poisoned`, `oversize`, `busy`, `held`, `blast_radius`, or the reason for which its evidence keeps it.
+    /// Why: `poisoned`, `oversize`, `busy`, `held`, `blast_radius`, `among_newest`, or the reason for which its evidence keeps it.
     #[schema(value_type = String)]
     pub reason: WaitReason,
     /// Since when for this reason: the first look that found it so.
@@ -243,6 +267,7 @@ impl TablePlanReport {
             column: plan.policy.field.column().map(str::to_owned),
             shown_field: Some(plan.policy.field.to_string()),
             keep: Some(plan.policy.keep.text().to_owned()),
+            keep_last: plan.policy.keep_last,
             mode: Some(plan.policy.mode),
             source: Some(plan.policy.source),
             pause: plan.policy.guards.pause.clone(),
@@ -269,6 +294,9 @@ impl TablePlanReport {
                 digest: held.digest.clone(),
                 command: command(&plan.table, &held.digest),
             }),
+            among_newest: shown
+                .map(|kept_counts| samples(kept_counts, |reason| reason == KeptReason::AmongNewest))
+                .filter(|newest| !newest.is_empty()),
             future: kept_counts
                 .map(|kept_counts| samples(kept_counts, |reason| reason == KeptReason::Future)),
             uncovered: kept_counts
@@ -276,6 +304,10 @@ impl TablePlanReport {
             uncovered_files: kept_counts
                 .map(|kept_counts| kept_counts.files(KeptReason::Uncovered)),
             counted_at: plan.counted_at,
+            stalled: plan
+                .stalled
+                .clone()
+                .map(|Stalled { newest, ended }| StalledReport { newest, ended }),
             next_expiry: match plan.next {
                 Some(NextExpiry::At(at)) => Some(at),
                 Some(NextExpiry::NotBefore(_)) => None,
@@ -303,6 +335,7 @@ impl TablePlanReport {
             column: None,
             shown_field: None,
             keep: None,
+            keep_last: None,
             mode: None,
             source: None,
             pause: None,
@@ -317,9 +350,11 @@ impl TablePlanReport {
             future: None,
             newer_rows: None,
             held: None,
+            among_newest: None,
             uncovered: None,
             uncovered_files: None,
             counted_at: None,
+            stalled: None,
             next_expiry: None,
             next_expiry_not_before: None,
             complete: None,

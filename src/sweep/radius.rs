@@ -26,11 +26,13 @@ use crate::rules::instant::UtcInstant;
 use count::late_of;
 pub use count::{Counted, count_expired, count_late, excess};
 
-/// The digest of what decides which files expire: the column, the keep, the specs and how they are read.
-pub fn rule_of(book: &SpecBook, retention: Retention) -> String {
+/// The digest of what decides which files expire and stay by the policy: the column, the keep, how many of the newest
+/// values are kept, the specs and how they are read.
+pub fn rule_of(book: &SpecBook, retention: Retention, policy: &Policy) -> String {
     let Retention { source_field_id, keep, .. } = retention;
     let specs = hex::encode(BookDigest::of(book, source_field_id).to_bytes());
-    format!("{source_field_id} {} {specs}", keep.as_secs())
+    let newest = policy.keep_last.unwrap_or_default();
+    format!("{source_field_id} {} {newest} {specs}", keep.as_secs())
 }
 
 /// What a rule is to those who follow it.
@@ -93,7 +95,7 @@ pub async fn in_plan(
     let revision = loaded.as_ref().and_then(|loaded| loaded.policy_revision);
     let stored = loaded.and_then(|loaded| loaded.memory.rule_change);
     let is_of_earlier_program = stored.is_none() && revision == Some(policy.revision);
-    let rule = rule_of(book, retention);
+    let rule = rule_of(book, retention, policy);
     let met = meet(stored, &rule, policy, settings.trusts_properties, is_of_earlier_program);
     let mut change = match met {
         Met::Known { change, .. } => *change,

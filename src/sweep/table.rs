@@ -67,6 +67,9 @@ async fn look_after(
             report.counted = findings.kept_counts.as_ref().map(|(kept_counts, at)| {
                 Counted::of(kept_counts, *at).with(findings.undatable_waiting)
             });
+            if let Some(stalled) = &findings.stalled {
+                stalled.log(table, policy);
+            }
             if !findings.has_index {
                 log_missing_index();
             }
@@ -136,11 +139,11 @@ fn dates_nothing(policy: &Policy) -> String {
     )
 }
 
-/// One line for each kind of file that stays for another reason than that it is young.
+/// One line for each kind of file that stays for another reason than that it is young, or among the newest.
 fn log_kept(table: &TableIdentity, kept_counts: &KeptCounts, counted_at: UtcInstant) {
     let TableIdentity { catalog, namespace, table, .. } = table;
     for (reason, group) in &kept_counts.kept {
-        if *reason == KeptReason::NotExpired {
+        if matches!(reason, KeptReason::NotExpired | KeptReason::AmongNewest) {
             continue;
         }
         let samples: Vec<_> = group.samples.iter().map(KeptSample::describe).collect();

@@ -22,13 +22,14 @@ use anyhow::Context as _;
 use super::calendar::RowKey;
 use super::commits::Work;
 use super::context::Context;
-use super::evidence::{Evidence, Withheld};
+use super::evidence::{Evidence, Keepers, Withheld};
 use super::expired::ExpiredTuple;
 use super::lease::LeasedSession;
 use super::memory::{BookDigest, Memory};
 use super::plan::dates_nothing;
 use super::report::RESTORED;
 use super::sorter::in_order;
+use super::stalled::{Stalled, stalled};
 use super::waiting::{Remembered, WaitReason, Waiting, WaitingList};
 use crate::catalog::finder::Finder;
 use crate::catalog::marks::revoke_marks;
@@ -62,6 +63,8 @@ pub struct Findings {
     pub has_index: bool,
     /// The tuples that the server refuses to end, in words.
     pub poisoned: Vec<String>,
+    /// Whether the table's feed has stalled; asked at the end of a full pass.
+    pub stalled: Option<Stalled>,
 }
 
 /// One table in one pass.
@@ -168,7 +171,7 @@ impl<'a> Enforcement<'a> {
                 finder.judge,
                 book,
                 context.settings.cross_check,
-                policy.guards.held(),
+                Keepers::of(policy, &context.settings.scan_limits, context.settings.max_values),
             ),
             revoked: BTreeSet::new(),
             withheld: HashMap::new(),
@@ -212,6 +215,7 @@ impl<'a> Enforcement<'a> {
         self.current_watermark = self.noted_watermark(connection).await?;
         self.has_index = has_lookup_index(connection).await?;
         let is_full = self.recall(session).await?;
+        let full_pass_before = self.memory.full_pass_at;
         if is_full && let Some(files) = self.finder.small_table(session.connection()).await? {
             if self.full_at_once(session, files).await?.is_all() {
                 self.came.through = Some(Step::Rest);
@@ -227,6 +231,10 @@ impl<'a> Enforcement<'a> {
         self.remember(session).await?;
         self.remember_waiting(session).await?;
         let health = self.health(session.connection()).await?;
+        let stalled = match self.memory.full_pass_at == full_pass_before {
+            true => None,
+            false => self.stalled(session.connection()).await?,
+        };
         let kept_counts = self.memory.kept_counts.take();
         let mut withheld = KeptCounts::default();
         self.evidence.count(self.withheld.values(), &mut withheld);
@@ -244,6 +252,7 @@ impl<'a> Enforcement<'a> {
             is_full,
             has_index,
             poisoned,
+            stalled,
         })
     }
 
@@ -340,6 +349,10 @@ impl<'a> Enforcement<'a> {
              guard.stale_writer_window"
         );
         Ok(())
+    }
+
+    async fn stalled(&self, connection: &mut Session) -> sqlx::Result<Option<Stalled>> {
+        stalled(connection, self.finder, self.context.settings.max_values).await
     }
 
     async fn health(&self, connection: &mut Session) -> sqlx::Result<Health> {

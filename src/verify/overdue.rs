@@ -2,7 +2,7 @@
 //!
 //! A file is overdue if all of this holds: its partition had expired one grace period ago and is expired now; its
 //! policy is enforced and was the same one grace period ago; the file was there one grace period ago; its evidence
-//! does not keep it, nor a hold, nor its number; no pause or hold of its catalog was over within the grace; and no pass has noted lately that its partition waits, which another check reports. Passes note
+//! does not keep it, nor a hold, nor its number, nor is it among the newest that its policy keeps; no pause or hold of its catalog was over within the grace; and no pass has noted lately that its partition waits, which another check reports. Passes note
 //! a limited number of waiting partitions; whether a partition beyond that number waits is unknown.
 //! A value with two interpretations expires by the later one. The judge decides that, and nothing here computes it
 //! again.
@@ -24,9 +24,8 @@ use crate::policy::Policy;
 use crate::policy::governed::Governed;
 use crate::rules::blast_radius::RuleChange;
 use crate::rules::expiry::{Judge, SpecBook, Verdict};
-use crate::rules::hold::Held;
 use crate::rules::instant::UtcInstant;
-use crate::sweep::evidence::Evidence;
+use crate::sweep::evidence::{Evidence, Keepers};
 use crate::sweep::memory::store;
 use crate::sweep::radius::{keep_back, rule_of};
 use crate::sweep::sorter::Sorter;
@@ -122,8 +121,8 @@ struct OverdueScan<'a> {
     noted: Noted,
     /// The tuples among that which they could not end.
     waiting: HashSet<TupleOfSpec>,
-    /// The table's holds.
-    held: Held,
+    /// What keeps its tuples beside their evidence.
+    keepers: Keepers<'a>,
     /// What passes hold for its number, under the rule in force.
     rule_change: Option<RuleChange>,
 }
@@ -142,7 +141,7 @@ impl<'a> OverdueScan<'a> {
         let judge_then = Judge::new(&book_then, policy.retention(then));
         let field = policy.source_field_id;
         let loaded = store::load(probe.turn().await?, identity, field).await?;
-        let rule = rule_of(&book, judge_now.retention());
+        let rule = rule_of(&book, judge_now.retention(), policy);
         let rule_change = loaded.and_then(|loaded| loaded.memory.rule_change);
         let rule_change = rule_change.filter(|change| change.rule == rule);
         let noted = waiting::noted(probe, scene, table).await?;
@@ -158,7 +157,11 @@ impl<'a> OverdueScan<'a> {
             then,
             noted,
             waiting,
-            held: policy.guards.held(),
+            keepers: Keepers::of(
+                policy,
+                &scene.settings.sweep.scan_limits,
+                scene.settings.sweep.max_values,
+            ),
             rule_change,
         })
     }
@@ -263,8 +266,8 @@ impl<'a> OverdueScan<'a> {
                 .map(|(_, file)| file)
                 .filter(|file| tuple_of(file).is_some_and(|tuple| left.contains(&tuple)))
                 .for_each(|file| sorter.add(file.clone()));
-            let held = self.held.clone();
-            let mut evidence = Evidence::new(identity, judge, book, cross_check, held);
+            let keepers = self.keepers.clone();
+            let mut evidence = Evidence::new(identity, judge, book, cross_check, keepers);
             let examined = evidence.examine(probe.turn().await?, sorter.take(), false).await?;
             let mut expired = examined.expired;
             if let Some(change) = &self.rule_change {

@@ -9,6 +9,7 @@ use super::report::Sample;
 use crate::catalog::finder::tuples::{Search, count_files};
 use crate::catalog::tuples::TupleOfSpec;
 use crate::policy::governed::Governed;
+use crate::rules::expiry::KeptReason;
 use crate::rules::instant::UtcInstant;
 use crate::sweep::waiting::{WaitReason, Waiting, store};
 
@@ -50,9 +51,10 @@ pub async fn noted(
     Ok(Noted { tuples: noted.tuples, more, more_hindered, more_from })
 }
 
-/// Whether passes would end the tuple if they could. What the evidence keeps is checked anew instead.
+/// Whether passes would end the tuple if they could, or need time to see that they may: one that was among the newest
+/// of its table is not any more once a newer one comes. What the evidence keeps is checked anew instead.
 pub fn is_hindered(reason: WaitReason) -> bool {
-    !matches!(reason, WaitReason::Evidence(_))
+    !matches!(reason, WaitReason::Evidence(kept) if kept != KeptReason::AmongNewest)
 }
 
 /// Tells those that still have live files.

@@ -15,7 +15,7 @@ use tailrace::drop::{DropOutcome, DropRequest, Late, Limits, drop_tuples};
 use tailrace::rules::expiry::{Judge, Retention, SpecBook, StoredTuple, Verdict};
 use tailrace::rules::hold::Held;
 use tailrace::rules::instant::UtcInstant;
-use tailrace::sweep::evidence::Evidence;
+use tailrace::sweep::evidence::{Evidence, Keepers};
 use tailrace::sweep::expired::ExpiredTuple;
 
 use super::hold::{many_file_days, texts};
@@ -37,7 +37,14 @@ const PAIRS: usize = 9;
 pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     let db = bench.copy(Fixture::Million).await?;
     let table = db.table(SUBJECT).await?;
-    let limits = settings()?.limits;
+    let settings = settings()?;
+    let limits = settings.limits;
+    let nothing = Keepers {
+        held: Held::default(),
+        keep_last: None,
+        scan_limits: &settings.scan_limits,
+        max_values: settings.max_values,
+    };
     let mut session = db.database().session().await?;
     bare::prepare(&mut session).await?;
     let book = spec_book(&mut session, table.catalog_id, table.table_id).await?;
@@ -49,7 +56,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
     let files: usize = tuples.iter().map(|tuple| tuple.ids.len()).sum();
     let mut looks = Sample::default();
     for look in 0..=bench.scale.times(LOOKS) {
-        let mut evidence = Evidence::new(&table, &judge, &book, CrossCheck::Block, Held::default());
+        let mut evidence = Evidence::new(&table, &judge, &book, CrossCheck::Block, nothing.clone());
         let tuples = tuples.clone();
         let clock = Instant::now();
         let examined = evidence.examine(&mut session, tuples, true).await?;
@@ -69,7 +76,7 @@ pub async fn measure(bench: &mut Bench) -> Result<Measured> {
             let found_below = counter.context("the catalog is gone")?;
             let tuples = expired(&db, &table, &judge, &days).await?;
             let cross_check = if is_on { CrossCheck::Block } else { CrossCheck::Off };
-            let mut evidence = Evidence::new(&table, &judge, &book, cross_check, Held::default());
+            let mut evidence = Evidence::new(&table, &judge, &book, cross_check, nothing.clone());
             let examined = evidence.examine(&mut session, tuples, true).await?;
             bare::checkpoint(&mut session).await?;
             let expired_batch =

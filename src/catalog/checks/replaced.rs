@@ -23,6 +23,8 @@ pub struct LeftPolicy {
     pub field: String,
     /// As the policy was written.
     pub keep: String,
+    /// So many of the newest time values stay whatever their age.
+    pub keep_last: Option<i32>,
     /// What it did: `enforce`, `observe` or `paused`.
     pub mode: String,
 }
@@ -53,7 +55,7 @@ pub async fn left_policies(
            gone as materialized (
              select distinct on (p.catalog_id, p.table_id, p.table_uuid)
                     p.catalog_id, c.name as catalog, p.table_id, p.table_uuid, p.field, p.keep,
-                    p.mode, p.revision, o.table_id is not null as is_dropped,
+                    p.keep_last, p.mode, p.revision, o.table_id is not null as is_dropped,
                     coalesce(l.namespace, p.namespace_name) as namespace,
                     coalesce(l.name, p.table_name) as name
              from tailrace.policy p
@@ -102,7 +104,7 @@ pub async fn left_policies(
                   s.old_id as "old_table_id!", s.old_uuid as "old_table_uuid!",
                   t.table_id as "table_id!", s.by_lineage as "is_replacement!",
                   n.name as "namespace!", v.name as "table!", g.field as "field!",
-                  g.keep as "keep!", g.mode as "mode!"
+                  g.keep as "keep!", g.keep_last, g.mode as "mode!"
            from successor s
            cross join (select null::jsonb as properties) as absent
            join gone g on g.catalog_id = s.catalog_id and g.table_id = s.old_id

@@ -3,6 +3,7 @@
 use super::{TableArgs, find};
 use crate::catalog::session::Session;
 use crate::cli::arguments::TableName;
+use crate::cli::text::last;
 use crate::cli::{DONE, Output, out};
 use crate::policy::history::{
     MOST, PolicyChange, PolicyHistory, PolicyTerms, changes, last_of_name,
@@ -65,10 +66,11 @@ fn change(change: &PolicyChange) -> Vec<String> {
 }
 
 fn words(rule: Option<&PolicyTerms>) -> String {
-    let Some(PolicyTerms { field, keep, mode, fence, problem, .. }) = rule else {
+    let Some(PolicyTerms { field, keep, keep_last, mode, fence, problem, .. }) = rule else {
         return "none".to_owned();
     };
     let fence = if *fence { ", fenced" } else { "" };
     let problem = problem.as_ref().map(|why| format!(", not followed: {why}"));
-    format!("{field} keep {keep}, {mode}{fence}{}", problem.unwrap_or_default())
+    let last = last(*keep_last);
+    format!("{field} keep {keep}{last}, {mode}{fence}{}", problem.unwrap_or_default())
 }

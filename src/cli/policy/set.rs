@@ -13,7 +13,7 @@ use crate::claims::{self, policy_changed};
 use crate::cli::arguments::{author, message};
 use crate::cli::ask::{can_ask, confirmed};
 use crate::cli::plan::table_text;
-use crate::cli::text::counted;
+use crate::cli::text::{counted, last};
 use crate::cli::{DONE, FAILED, Output, out};
 use crate::explicit::problem::Problem;
 use crate::guards::Guards;
@@ -39,6 +39,10 @@ pub struct SetArgs {
     /// How long a partition stays after its last instant: s, m (minutes), h, d or w, such as 7d.
     #[arg(long, allow_hyphen_values = true)]
     keep: String,
+    /// Keep the newest so many time values (days, for a partition by day) that have a live file, whatever their
+    /// age; at most 10000. Left as it is if not given; 0 takes it back.
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    keep_last: Option<i64>,
     /// What the policy does. Left as it is if not given; a new policy is enforced.
     #[arg(long, value_enum)]
     mode: Option<Mode>,
@@ -77,6 +81,7 @@ struct Answer {
 struct Before {
     field: String,
     keep: String,
+    keep_last: Option<i32>,
     mode: Mode,
 }
 
@@ -99,6 +104,7 @@ pub async fn set(
         table: &args.table.table.table,
         field: &args.field,
         keep: &args.keep,
+        keep_last: args.keep_last,
         mode: args.mode,
         fence: args.fence,
         is_confirmed: args.yes,
@@ -137,6 +143,7 @@ pub async fn set(
     let before = before.map(|before| Before {
         field: before.field.to_string(),
         keep: before.keep.to_string(),
+        keep_last: before.keep_last,
         mode: before.mode,
     });
     let name = format!("{}.{}", table.namespace, table.table);
@@ -196,14 +203,22 @@ async fn asked(
 /// The answer for people; a pause may have set another mode in force than the policy's.
 fn text(answer: &Answer, catalog: &str, table: &str, policy: &Policy, in_force: Mode) -> String {
     let mut lines = vec![format!(
-        "{catalog} {table}: {} keep {}, {} (revision {})",
-        policy.field, policy.keep, policy.mode, policy.revision
+        "{catalog} {table}: {} keep {}{}, {} (revision {})",
+        policy.field,
+        policy.keep,
+        last(policy.keep_last),
+        policy.mode,
+        policy.revision
     )];
-    if let Some(Before { field, keep, mode }) = &answer.before {
-        lines.push(format!("Before: {field} keep {keep}, {mode}"));
+    if let Some(Before { field, keep, keep_last, mode }) = &answer.before {
+        lines.push(format!("Before: {field} keep {keep}{}, {mode}", last(*keep_last)));
     }
     let kept = policy.keep.describe();
     lines.push(format!("Keeps each partition for {kept} after its last instant"));
+    if let Some(number) = policy.keep_last {
+        let values = counted(number.into(), "time value");
+        lines.push(format!("Keeps the newest {values} with a live file, whatever their age"));
+    }
     lines.extend(answer.problem.as_ref().map(|why| format!("Not known what has expired: {why}")));
     if let Some(Expired { partitions, files }) = answer.expired {
         let what = format!("{}, {}", counted(partitions, "partition"), counted(files, "file"));

@@ -7,7 +7,7 @@ use super::{TableArgs, find};
 use crate::catalog::session::Session;
 use crate::catalog::tables::{catalogs, live_tables};
 use crate::cli::arguments::TableName;
-use crate::cli::text::columns;
+use crate::cli::text::{columns, last};
 use crate::cli::{DONE, Output, out};
 use crate::policy::listing::{ListedPolicy, PoliciesAnswer, listed};
 use crate::policy::tombstones;
@@ -93,9 +93,10 @@ pub async fn list(connection: &mut Session, args: &ListArgs) -> anyhow::Result<u
 /// A policy with all that is known of it, for people.
 fn details(policy: &ListedPolicy) -> String {
     let ListedPolicy { catalog, namespace, table, shown_field, keep, mode, .. } = policy;
+    let last = last(policy.keep_last);
     let in_force = if policy.in_force { "in force" } else { "not in force" };
     let mut lines = vec![
-        format!("{catalog} {namespace}.{table}: {shown_field} keep {keep}, {mode}"),
+        format!("{catalog} {namespace}.{table}: {shown_field} keep {keep}{last}, {mode}"),
         format!("  source    {}, {in_force}", policy.source),
         format!("  revision  {}", policy.revision),
         format!("  set       {} by {}", second(policy.updated_at), policy.updated_by),
@@ -124,7 +125,7 @@ fn table_of(listed: &[ListedPolicy], all: bool) -> String {
             policy.catalog.clone(),
             format!("{}.{}", policy.namespace, policy.table),
             policy.shown_field.clone(),
-            policy.keep.clone(),
+            format!("{}{}", policy.keep, last(policy.keep_last)),
             policy.mode.clone(),
             source,
             policy.updated_at.format("%Y-%m-%d").to_string(),

@@ -15,6 +15,7 @@ fn under_lock(stored: Option<i64>, mirror: Option<i64>, property: Option<&str>) 
         guard_revision: Some(3),
         is_paused: false,
         is_restored: false,
+        newest_changed: false,
         ddl_since: false,
         files_since: None,
     }
@@ -28,6 +29,7 @@ fn the_policy_in_force_must_be_the_planned_one() {
         property_text: text.map(str::to_owned),
         guard_revision: 3,
         uses_approval: false,
+        newest_as_of: None,
     };
     let (stored, property) = (guard(Source::Stored, None), guard(Source::Property, Some("a")));
     for (now, stored_holds, property_holds) in [
@@ -56,6 +58,7 @@ fn the_guard_revision_must_be_the_planned_one() {
         property_text: None,
         guard_revision,
         uses_approval: false,
+        newest_as_of: None,
     };
     let operator = |guard_revision| OperatorGuard { guard_revision, ..operator() };
     for (under_lock_now, refuses) in [(Some(3), false), (Some(4), true), (None, true)] {
@@ -135,4 +138,43 @@ fn the_uuid_must_be_the_planned_and_the_expected_one() {
     assert_eq!(refused(&expects(other), as_planned()), Some(Refusal::Recreated));
     let replaced = UnderLock { table_uuid: Some(other), ..as_planned() };
     assert_eq!(refused(&operator(), replaced), Some(Refusal::Gone));
+}
+
+/// Of a policy that keeps the newest values nothing passes that is not proven, and nothing below the floor is.
+#[test]
+fn the_newest_values_must_be_those_that_were_looked_for() {
+    let of = |newest_as_of| PolicyGuard {
+        source: Source::Stored,
+        revision: 5,
+        property_text: None,
+        guard_revision: 3,
+        uses_approval: false,
+        newest_as_of,
+    };
+    let state = |newest_changed, floor| UnderLock {
+        newest_changed,
+        floor,
+        stored_revision: Some(5),
+        ..as_planned()
+    };
+    let refused =
+        |guard: PolicyGuard, state| Authority::Policy(Some(&guard)).refuses(&table(), Some(&state));
+    for (as_of, changed, floor, expected) in [
+        (None, true, 9, None),
+        (Some(7), false, 0, None),
+        (Some(7), false, 8, None),
+        (Some(7), false, 9, Some(Refusal::NewestChanged)),
+        (Some(7), true, 0, Some(Refusal::NewestChanged)),
+        (Some(NEVER), false, 0, Some(Refusal::NewestChanged)),
+    ] {
+        let said = (as_of, changed, floor);
+        assert_eq!(refused(of(as_of), state(changed, floor)), expected, "{said:?}");
+    }
+    // What was told is told only of a policy that keeps them.
+    assert_eq!(of(None).newest_as_of(Some(7)), of(None));
+    assert_eq!(of(Some(NEVER)).newest_as_of(None), of(Some(NEVER)));
+    assert_eq!(of(Some(NEVER)).newest_as_of(Some(7)), of(Some(7)));
+    // A policy that is another one is told first.
+    let other = UnderLock { stored_revision: Some(6), ..state(true, 0) };
+    assert_eq!(refused(of(Some(7)), other), Some(Refusal::PolicyChanged));
 }

@@ -31,7 +31,7 @@ impl Execution<'_> {
                 "somebody else has locked the catalog's row of hog_catalog (drop.row_lock_timeout)",
             ),
             // Policies are not asked for in an operator's name.
-            Refusal::RowsLocked | Refusal::PolicyChanged => queue_timeout(
+            Refusal::RowsLocked | Refusal::PolicyChanged | Refusal::NewestChanged => queue_timeout(
                 "somebody else has locked rows of the named partitions (drop.row_lock_timeout)",
             ),
             Refusal::HasReceipt => Problem::Internal,

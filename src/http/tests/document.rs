@@ -51,6 +51,8 @@ async fn every_documented_path_is_there_with_and_without_version() {
         format!("DELETE {table}/pause"),
         "PUT /catalogs/{catalog}/pause".to_owned(),
         "DELETE /catalogs/{catalog}/pause".to_owned(),
+        "GET /catalogs/{catalog}/approvals".to_owned(),
+        "POST /catalogs/{catalog}/approvals".to_owned(),
         "PUT /pause".to_owned(),
         "DELETE /pause".to_owned(),
         "GET /pauses".to_owned(),

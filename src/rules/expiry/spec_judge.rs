@@ -133,6 +133,11 @@ impl SpecJudge {
         Verdict::Kept { reason, leaves_at: Some(leaves_at(&all, keep, now)) }
     }
 
+    /// Whether an operator trusts its values to be what it says.
+    pub(super) fn is_trusted(&self) -> bool {
+        self.is_trusted
+    }
+
     /// Whether a value of it may be ambiguous.
     pub(super) fn may_doubt(&self) -> bool {
         let has_earlier = |field: &TimeField| !field.earlier.is_empty();

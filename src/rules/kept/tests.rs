@@ -2,12 +2,13 @@ use super::*;
 use KeptReason::*;
 
 /// Every reason, its name, whether its files are dated, and whether they count as unknown.
-const REASONS: [(KeptReason, &str, bool, bool); 11] = [
+const REASONS: [(KeptReason, &str, bool, bool); 12] = [
     (NotExpired, "not_expired", true, false),
     (Future, "future", true, false),
     (AmbiguousSpec, "ambiguous_spec", true, true),
     (NewerRowsThanPartition, "newer_rows_than_partition", true, false),
     (Held, "held", true, false),
+    (AmongNewest, "among_newest", true, false),
     (Null, "null", false, true),
     (Malformed, "malformed", false, true),
     (OutOfRange, "out_of_range", false, true),

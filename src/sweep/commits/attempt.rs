@@ -73,7 +73,7 @@ impl Work<'_> {
             policy: Some(PolicyGuard {
                 // Of a piece the rest is still to be ended, by the same approval.
                 uses_approval: !is_piece && expired.iter().any(|tuple| tuple.is_approved),
-                ..PolicyGuard::of(self.policy)
+                ..PolicyGuard::of(self.policy).newest_as_of(self.newest_as_of)
             }),
             found: files,
             found_below: expired_batch.found_below,
@@ -90,6 +90,8 @@ impl Work<'_> {
         let busy = match outcome {
             DropOutcome::Dropped(receipt) => {
                 self.dropped(&receipt, &expired, times);
+                // Under the lock of this commit nobody else had been at the table, nor could be.
+                self.newest_as_of = self.newest_as_of.max(Some(receipt.snapshot_id));
                 receipt.busy
             }
             DropOutcome::NothingMatches { busy } => busy,

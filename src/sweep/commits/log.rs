@@ -118,6 +118,17 @@ impl Work<'_> {
                 );
                 return self.end(Ended::OutOfTime, Outcome::Partial, None);
             }
+            Refusal::NewestChanged => {
+                tracing::info!(
+                    event = events::NEWEST_CHANGED,
+                    catalog,
+                    namespace,
+                    table,
+                    "Files of the table were ended by another hand, or the table was altered, after the newest \
+                     values that its policy keeps were looked for; the pass plans the table anew"
+                );
+                return self.end(Ended::OutOfTime, Outcome::Partial, None);
+            }
             Refusal::Gone | Refusal::Renamed => {
                 tracing::info!(
                     event = events::TABLE_GONE,

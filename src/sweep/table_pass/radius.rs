@@ -35,7 +35,7 @@ impl Enforcement<'_> {
             return Ok(());
         }
         let retention = self.finder.judge.retention();
-        let rule = rule_of(self.book, retention);
+        let rule = rule_of(self.book, retention, policy);
         let before = self.memory.rule_change.take();
         let trusts = settings.trusts_properties;
         let change = match meet(before, &rule, policy, trusts, is_of_earlier_program) {

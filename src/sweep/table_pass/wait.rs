@@ -77,7 +77,8 @@ impl Enforcement<'_> {
         tuples.append(&mut alone);
         let late = Some(self.evidence.late_rule());
         let found_below = self.current_watermark.files_below;
-        ExpiredBatch { tuples, parts_from, parts, alone_from, found_below, late }
+        let newest_as_of = self.evidence.newest_as_of();
+        ExpiredBatch { tuples, parts_from, parts, alone_from, found_below, late, newest_as_of }
     }
 
     /// Notes what became of the tuples of a batch.

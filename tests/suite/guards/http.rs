@@ -3,7 +3,9 @@
 use anyhow::Result;
 use serde_json::json;
 
-use crate::http::{Scene, TABLE};
+use crate::http::{Scene, TABLE, tokens};
+use crate::support::program::days_ago;
+use tailrace_kit::lake::NewFile;
 
 #[tokio::test]
 async fn pauses_are_put_listed_and_deleted() -> Result<()> {
@@ -75,5 +77,58 @@ async fn holds_are_posted_listed_and_deleted() -> Result<()> {
         let made = scene.client.json("POST", &path, &body.to_string()).await?;
         assert_eq!(made.status, status, "{body} {made:?}");
     }
+    Ok(())
+}
+
+/// Whoever set the policy may not approve what it drops, nor confirm it.
+#[tokio::test]
+async fn four_eyes_are_two_tokens() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("tokens");
+    let text = tokens::line("anna", "operator", "one") + &tokens::line("ben", "operator", "two");
+    tokens::write(&file, &text)?;
+    let scene = Scene::with(&[
+        ("TAILRACE__HTTP__TOKENS_FILE", &file.display().to_string()),
+        ("TAILRACE__GUARD__FOUR_EYES", "true"),
+        ("TAILRACE__GUARD__MIN_DROP_FILES", "3"),
+    ])
+    .await?;
+    let files = (10..20).map(|day| NewFile::of([days_ago(day).as_str()])).collect();
+    scene.table.append(files).await?;
+    let client = scene.client.with("content-type", "application/json");
+    let (anna, ben) = (client.token("one"), client.token("two"));
+    let path = format!("{TABLE}/partition-retention");
+    let policy = json!({"field": "day(at)", "keep": "7d", "confirmed": true});
+    let refused = anna.json("PUT", &path, &policy.to_string()).await?;
+    assert_eq!((refused.status, &refused.json()?["error"]), (403, &json!("four_eyes")));
+    let policy = json!({"field": "day(at)", "keep": "7d"});
+    assert_eq!(anna.json("PUT", &path, &policy.to_string()).await?.status, 200);
+    let plan = anna.get(&format!("{path}/plan")).await?.json()?;
+    let held = &plan["tables"][0]["blast_radius"];
+    assert_eq!(held["partitions"], json!(plan["tables"][0]["kept"]["blast_radius"]));
+    let approvals = "/v1/catalogs/lake/approvals";
+    let body = json!({"namespace": "events", "table": "raw", "digest": held["digest"]}).to_string();
+    let own = anna.json("POST", approvals, &body).await?;
+    assert_eq!((own.status, &own.json()?["error"]), (403, &json!("four_eyes")));
+    let wrong = json!({"digest": "0123"}).to_string();
+    let drift = ben.json("POST", approvals, &wrong).await?;
+    assert_eq!((drift.status, &drift.json()?["error"]), (409, &json!("plan_drift")));
+    assert_eq!(drift.json()?["drift"].as_array().map(Vec::len), Some(1));
+    let approved = ben.json("POST", approvals, &body).await?;
+    assert_eq!(approved.status, 200, "{approved:?}");
+    let approved = approved.json()?;
+    assert_eq!(approved["approvals"][0]["approved_by"], json!("ben"));
+    assert_eq!(approved["approvals"][0]["partitions"], held["partitions"]);
+    assert_eq!(anna.get(approvals).await?.json()?, approved);
+    for (body, status) in [
+        (json!({}), 422),
+        (json!({"digest": "0", "table": "raw"}), 422),
+        (json!({"digest": "0", "who": "me"}), 400),
+    ] {
+        let answer = ben.json("POST", approvals, &body.to_string()).await?;
+        assert_eq!(answer.status, status, "{body} {answer:?}");
+    }
+    let gone = ben.json("POST", "/v1/catalogs/pond/approvals", &wrong).await?;
+    assert_eq!(gone.status, 404);
     Ok(())
 }

@@ -4,6 +4,7 @@ mod approvals;
 mod commands;
 mod holds;
 mod http;
+mod newest;
 mod pauses;
 mod races;
 mod radius;

@@ -306,6 +306,7 @@ async fn a_policy_is_shown_before_it_is_set() -> Result<()> {
         table: "raw",
         field: "at",
         keep: "7d",
+        keep_last: None,
         mode: None,
         fence: None,
         is_confirmed: true,

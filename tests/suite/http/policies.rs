@@ -88,7 +88,7 @@ async fn a_wrong_policy_is_422_in_words() -> Result<()> {
         (
             r#"{"field": "at", "keep": "7d", "by": "me"}"#,
             400,
-            "the body is not what it should be: by: unknown field `by`, expected one of `field`, `keep`, `mode`, `fence`, `reason`, `confirmed` at line 1 column 34",
+            "the body is not what it should be: by: unknown field `by`, expected one of `field`, `keep`, `keep_last`, `mode`, `fence`, `reason`, `confirmed` at line 1 column 34",
         ),
     ] {
         let code = if status == 422 { "validation" } else { "bad_request" };

@@ -35,7 +35,7 @@ async fn what_was_set_is_shown() -> Result<()> {
             "catalog": "lake", "namespace": "events", "table": "raw",
             "table_uuid": raw.table_uuid.to_string(), "source": "stored", "in_force": true,
             "field": "day(at)", "column": "at", "source_field_id": raw.field_id("at")?, "keep": "1w 2d",
-            "keep_seconds": 777_600, "mode": "enforce", "fence": false, "revision": revision,
+            "keep_seconds": 777_600, "keep_last": null, "mode": "enforce", "fence": false, "revision": revision,
             "updated_at": since, "updated_by": "tester", "problem": null,
         }])
     );

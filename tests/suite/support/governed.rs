@@ -88,6 +88,7 @@ impl TestDatabase {
             field: PolicyField::of(field, source_field_id, &shape),
             source_field_id,
             keep: Keep::parse(keep)?,
+            keep_last: None,
             mode,
             fence: false,
             is_confirmed: true,

@@ -42,7 +42,8 @@ async fn plans(statistics: Statistics, planned: Planned) -> Result<()> {
     let evidence = by("evidence", &[(FILE_KEY, 330), (STATS_KEY, 330)]);
     let newest_snapshots = by("newest snapshots", &[("hog_snapshot_pkey", 1_000)]);
     let found = by("files with values", &with_values);
-    let all = [live_since, distinct, found, next_piece, evidence, newest_snapshots];
+    let newest = by("newest live", &[(LIVE, 1_200), (VALUE_KEY, 2_400), (DATA_LOOKUP, 1_200)]);
+    let all = [live_since, distinct, found, next_piece, evidence, newest_snapshots, newest];
     assert_keeps_to("a plan", &watch.take()?, &all);
 
     // What stays is not counted where there is no time for it, and where nothing has expired the
@@ -50,7 +51,7 @@ async fn plans(statistics: Statistics, planned: Planned) -> Result<()> {
     settings.count_timeout = Duration::ZERO;
     crowd.database.govern(&crowd.raw, "at", "2000d").await?;
     plan_all(&database, &settings, &Scope::default(), None).await?;
-    let newest = by("newest live", &[(LIVE, 1_000), (VALUE_KEY, 2_000), (DATA_LOOKUP, 1_000)]);
+    let newest = by("newest live", &[(LIVE, 2_200), (VALUE_KEY, 4_400), (DATA_LOOKUP, 2_200)]);
     let evidence = by("evidence", &[(FILE_KEY, 30), (STATS_KEY, 30)]);
     let hurried = [live_since, distinct, newest, evidence, newest_snapshots];
     assert_keeps_to("a plan in a hurry", &watch.take()?, &hurried);
@@ -63,6 +64,7 @@ async fn plans(statistics: Statistics, planned: Planned) -> Result<()> {
         table: "raw",
         field: "at",
         keep: KEEP,
+        keep_last: None,
         mode: None,
         fence: None,
         is_confirmed: true,

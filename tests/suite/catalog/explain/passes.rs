@@ -58,6 +58,7 @@ async fn one_after_another(statistics: Statistics, planned: Planned) -> Result<(
         "the first",
         &watch.take()?,
         &[
+            by("newest live", &[(LIVE, 1_200), (VALUE_KEY, 2_400), (DATA_LOOKUP, 1_200)]),
             clock,
             by("live since", &[(LIVE, 20_131), (VALUE_KEY, 40_262), (DATA_LOOKUP, 20_131)]),
             by("distinct values", &[(LOOKUP, 20_510)]),
