@@ -28,6 +28,8 @@ grant select, insert, update, delete on tailrace.calendar to tailrace;
 grant select, insert, update, delete on tailrace.table_state to tailrace;
 grant select, insert, update, delete on tailrace.waiting to tailrace;
 grant select, insert, update, delete on tailrace.catalog_state to tailrace;
+grant select, insert, delete on tailrace.approval to tailrace;
+grant select, insert, delete on tailrace.approved_partition to tailrace;
 grant select, insert, delete on tailrace.policy_change to tailrace;
 grant usage on sequence tailrace.policy_revision to tailrace;
 grant select, insert, update (spec_id, begin_snapshot, is_reused, copied_at, clock_epoch, mark_row_id, mark_snapshot, mark_due, marked_at, watched_from, trusted_at, trusted_by, trust_reason, gone_seen_at), delete on tailrace.spec_copy to tailrace;

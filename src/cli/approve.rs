@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::ArgGroup;
 
-use super::arguments::{author, message};
-use super::policy::session_user;
+use super::arguments::{author, message, session_user};
 use super::text::counted;
 use super::{DONE, Output, Usage, database, out};
 use crate::approvals::{ApprovalScope, Approved, Approver, SavedPlan, Seen, approve};

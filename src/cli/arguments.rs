@@ -1,5 +1,7 @@
 //! Arguments that several commands take.
 
+use std::os::unix::fs::MetadataExt;
+
 use anyhow::anyhow;
 
 use crate::catalog::connect::{Access, Database};
@@ -108,4 +110,17 @@ pub fn value_of(text: &str) -> Result<(String, String), String> {
         }
         _ => Err("say it as COLUMN=VALUE, such as team_id=42".to_owned()),
     }
+}
+
+/// The operating system's user who runs the command, as far as it is known.
+pub fn session_user() -> String {
+    ["SUDO_USER", "USER", "LOGNAME"]
+        .iter()
+        .find_map(|name| {
+            std::env::var(name).ok().filter(|user| !user.is_empty() && author(user).is_ok())
+        })
+        .unwrap_or_else(|| match std::fs::metadata("/proc/self") {
+            Ok(process) => format!("uid {}", process.uid()),
+            Err(_) => "unknown".to_owned(),
+        })
 }

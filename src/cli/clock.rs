@@ -4,9 +4,8 @@
 use anyhow::Context;
 use serde::Serialize;
 
-use super::arguments::{author, message};
+use super::arguments::{author, message, session_user};
 use super::ask::{can_ask, confirmed};
-use super::policy::session_user;
 use super::{DONE, FAILED, Output, USAGE, database, out};
 use crate::catalog::clock_memory::accept;
 use crate::catalog::connect::Access;

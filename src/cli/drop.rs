@@ -20,11 +20,11 @@ use known::Known;
 use partitions::Written;
 use shown::Teller;
 
-use super::arguments::{TableName, author, message, table_name, value_of};
+use super::arguments::{TableName, author, message, session_user, table_name, value_of};
 use super::ask::{can_ask, confirmed};
 use super::plan::instant;
 use super::text::spinner;
-use super::{DONE, FAILED, Output, USAGE, Usage, database, out, policy};
+use super::{DONE, FAILED, Output, USAGE, Usage, database, out};
 use crate::catalog::connect::Access;
 use crate::catalog::receipts::{self, RequestedTuple};
 use crate::catalog::session::Session;
@@ -139,7 +139,7 @@ async fn drop_or_ask(
         dry_run: args.dry_run,
         fence: args.fence,
     };
-    let author = policy::session_user();
+    let author = session_user();
     let bounds = Bounds::from_config(config);
     let teller = Teller::of(&asked);
     if !args.dry_run {

@@ -3,10 +3,9 @@
 use anyhow::{bail, ensure};
 use serde::Serialize;
 
-use super::arguments::{TableName, author, message, table_name, value_of};
+use super::arguments::{TableName, author, message, session_user, table_name, value_of};
 use super::drop::partitions::read_one;
 use super::plan::instant;
-use super::policy::session_user;
 use super::text::{bytes, counted, spinner};
 use super::{DONE, Output, Usage, database, out};
 use crate::catalog::connect::Access;

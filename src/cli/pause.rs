@@ -3,8 +3,7 @@
 use anyhow::bail;
 use serde::Serialize;
 
-use super::arguments::{TableName, author, message, table_name};
-use super::policy::session_user;
+use super::arguments::{TableName, author, message, session_user, table_name};
 use super::{DONE, Output, USAGE, database, out};
 use crate::catalog::connect::Access;
 use crate::catalog::session::Session;

@@ -8,9 +8,8 @@ use anyhow::Context as _;
 use chrono::NaiveDate;
 use chrono::format::ParseErrorKind;
 
-use super::arguments::ScopeArgs;
+use super::arguments::{ScopeArgs, session_user};
 use super::new_file;
-use super::policy::session_user;
 use super::text::{bytes, columns, counted, last, spinner};
 use super::{DONE, Output, SOME_TABLES_FAILED, database, out};
 use crate::approvals::SavedPlan;

@@ -5,9 +5,7 @@ mod set;
 mod show;
 mod unset;
 
-use std::os::unix::fs::MetadataExt;
-
-use super::arguments::{TableName, author, table_name};
+use super::arguments::{TableName, table_name};
 use super::database;
 use crate::catalog::connect::Access;
 use crate::catalog::session::Session;
@@ -61,17 +59,4 @@ pub async fn run(config: &Config, command: &PolicyCommand) -> anyhow::Result<u8>
 
 async fn find(connection: &mut Session, args: &TableArgs) -> anyhow::Result<LiveTable> {
     find_table(connection, &args.catalog, &args.table.namespace, &args.table.table).await
-}
-
-/// The operating system's user who runs the command, as far as it is known.
-pub fn session_user() -> String {
-    ["SUDO_USER", "USER", "LOGNAME"]
-        .iter()
-        .find_map(|name| {
-            std::env::var(name).ok().filter(|user| !user.is_empty() && author(user).is_ok())
-        })
-        .unwrap_or_else(|| match std::fs::metadata("/proc/self") {
-            Ok(process) => format!("uid {}", process.uid()),
-            Err(_) => "unknown".to_owned(),
-        })
 }

@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 
-use super::arguments::{TableName, author, message, table_name};
+use super::arguments::{TableName, author, message, session_user, table_name};
 use super::ask::{can_ask, confirmed};
 use super::plan::expired_text;
-use super::policy::session_user;
 use super::text::spinner;
 use super::{DONE, FAILED, Output, USAGE, database, out};
 use crate::catalog::connect::Access;

@@ -1,4 +1,4 @@
-//! Approvals: `tailrace.approval`. An approval lets partitions go that are held for their number
+//! Approvals: `tailrace.approval`. An approval releases partitions that are held for their number
 //! ([blast radius](crate::rules::blast_radius)): those that it names, once, and under the rule that its approver saw.
 //!
 //! Whoever approves raises the guard revision in the same transaction, so a drop that was planned before is planned

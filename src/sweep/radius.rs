@@ -136,7 +136,7 @@ pub fn digest(
     hex::encode(&digest[..16])
 }
 
-/// What lets held partitions go, by their digest.
+/// The command that approves held partitions, by their digest.
 pub fn command(table: &TableIdentity, digest: &str) -> String {
     format!(
         "tailrace approve {} {} --digest {digest}",

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{TableArgs, session_user};
+use super::TableArgs;
 use crate::catalog::clock;
 use crate::catalog::errors::describe;
 use crate::catalog::session::{Session, within};
 use crate::catalog::tables::find_table;
 use crate::claims::{self, policy_changed};
-use crate::cli::arguments::{author, message};
+use crate::cli::arguments::{author, message, session_user};
 use crate::cli::ask::{can_ask, confirmed};
 use crate::cli::plan::table_text;
 use crate::cli::text::{counted, last};

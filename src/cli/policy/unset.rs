@@ -4,12 +4,12 @@ use anyhow::bail;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{TableArgs, find, session_user};
+use super::{TableArgs, find};
 use crate::catalog::errors::describe;
 use crate::catalog::session::Session;
 use crate::catalog::tables::LiveTable;
 use crate::claims::{self, policy_changed};
-use crate::cli::arguments::{TableName, author, message};
+use crate::cli::arguments::{TableName, author, message, session_user};
 use crate::cli::plan::table_text;
 use crate::cli::{DONE, FAILED, Output, out};
 use crate::policy::history::Changer;
