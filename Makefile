@@ -6,7 +6,7 @@ export SQLX_OFFLINE = true
 # The folder of the server programs: those that are installed, else those of a Python wheel.
 POSTGRES = TAILRACE_PG_BIN="$$(scripts/ensure-postgres.sh)" && export TAILRACE_PG_BIN
 
-.PHONY: help demo test check matrix soak mutants bench queries install setup
+.PHONY: help demo test check matrix soak mistakes mutants bench queries install setup
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -36,6 +36,11 @@ SOAK ?= 10m
 soak: setup ## everybody at work on one lake for 10m; SOAK=1h for longer
 	@$(POSTGRES) && TAILRACE_SOAK="$(SOAK)" \
 	  $(CARGO) test --locked --test suite -- --nocapture soak calendar::cut calendar::orders
+
+# tests/suite/guards/mistakes.rs says which.
+mistakes: setup ## that no operator's mistake ends more than a guard allows: ten thousand of them
+	@$(POSTGRES) && TAILRACE_TEST_MISTAKES=10000 \
+	  $(CARGO) test --locked --test suite -- --nocapture guards::mistakes
 
 # SHARD=2/8 tries the second of eight parts. HAND=1 tries those of tests/mutants instead, HAND="NAME NAME" some of them.
 SHARD ?= 1/1

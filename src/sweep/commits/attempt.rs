@@ -13,6 +13,7 @@ use crate::drop::{
 };
 use crate::policy::Policy;
 use crate::rules::backoff::Backoff;
+use crate::sweep::context::Context;
 use crate::sweep::expired::ExpiredTuple;
 use crate::sweep::expired_batch::{Ended, ExpiredBatch, Stays};
 use crate::sweep::lease::LeasedSession;
@@ -21,6 +22,9 @@ use crate::sweep::report::{Outcome, milliseconds};
 /// The longest pause after the commit lock could not be acquired. The first one is about as long as
 /// the wait for it was, for whoever held the lock had it for longer than that.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
+
+/// The pause before a table is planned anew in the same pass.
+const BEFORE_PLANNING_ANEW: Duration = Duration::from_millis(500);
 
 /// What a commit came to, for the one who asked for it.
 pub enum AttemptResult {
@@ -95,7 +99,14 @@ impl Work<'_> {
                 receipt.busy
             }
             DropOutcome::NothingMatches { busy } => busy,
-            DropOutcome::Refused(refusal) => return self.refused(refusal),
+            DropOutcome::Refused(refusal) => {
+                if matches!(refusal, Refusal::GuardsChanged | Refusal::NewestChanged) {
+                    // Whoever changes the guards, or ends rows, may be at it again and again.
+                    let Context { pacing, stop, .. } = self.context;
+                    pacing.sleep(BEFORE_PLANNING_ANEW, stop).await;
+                }
+                return self.refused(refusal);
+            }
         };
         self.log_busy(&busy, &expired);
         for (number, at) in tuples.iter().enumerate() {

@@ -4,6 +4,7 @@ mod approvals;
 mod commands;
 mod holds;
 mod http;
+mod mistakes;
 mod newest;
 mod pauses;
 mod races;

@@ -37,7 +37,7 @@ const NAMES: [(&str, &str); 21] = [
     ("noted head", "insert into tailrace.noted_head"),
     ("whole", "as \"is_whole!\""),
     ("drops without rows", "and f.end_snapshot = s.snapshot_id)"),
-    ("count live", "select pg_catalog.count(*) as \"files!\" from hog_data_file"),
+    ("count live", "select pg_catalog.count(*) as \"files!\" from ("),
 ];
 
 /// What every pass may do beside: look at all catalogs with the snapshots since, see whether the catalog is whole, compare what it noted with it, note its

@@ -42,6 +42,7 @@ fn type_of(name: &Value) -> Result<&'static str> {
     Ok(match name.as_str().context("a type")? {
         "Bool" => "boolean",
         "Bytea" => "bytea",
+        "ByteaArray" => "bytea[]",
         "Float8" => "double precision",
         "BoolArray" => "boolean[]",
         "Int4" => "integer",
