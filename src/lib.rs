@@ -25,7 +25,7 @@
 //! | [`mod@drop`] | the drop that passes and explicit drops share: guards, commit, receipt |
 //! | [`installation`] | the schema `tailrace`: migrations, and the check of each new session that the schema fits |
 //! | [`policy`] | policies: their parts, where they are stored, which one is in force |
-//! | [`guards`] | pauses and holds, which no drop passes, and the revision that proves it under the commit lock |
+//! | [`guards`] | pauses and holds, which no drop passes, approvals, and the revision that proves it under the commit lock |
 //! | [`catalog`] | the only place that knows `hog_*` tables: identities, specs, the finder of live files, the commit lock and tail |
 //! | [`telemetry`] | the log |
 //! | [`config`] | all settings, and the layers that they come from |
