@@ -1,6 +1,8 @@
 //! `tailrace approve`
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::ArgGroup;
@@ -14,7 +16,7 @@ use crate::config::Config;
 use crate::explicit::problem::Problem;
 use crate::guards::approval::{self, Approval};
 use crate::sweep::Settings;
-use crate::telemetry::line;
+use crate::telemetry::{line, say};
 
 #[derive(Debug, clap::Args)]
 #[command(group(ArgGroup::new("seen").required(true).args(["plan", "digest", "list"])))]
@@ -83,7 +85,22 @@ pub async fn run(config: &Config, args: &ApproveArgs) -> anyhow::Result<u8> {
     Ok(DONE)
 }
 
-fn read(file: &std::path::Path) -> anyhow::Result<SavedPlan> {
+/// Writes a plan to a file that must not exist.
+pub fn save(file: &Path, plan: &SavedPlan) -> anyhow::Result<()> {
+    let mut text = serde_json::to_string_pretty(plan)?;
+    text.push('\n');
+    let mut new = File::create_new(file)?;
+    new.write_all(text.as_bytes()).with_context(|| format!("writing {}", file.display()))?;
+    let (tables, name) = (counted(plan.tables.len() as i64, "table"), file.display().to_string());
+    say(&format!(
+        "tailrace: what is held of {tables} is in {}, digest {}\n",
+        line(&name),
+        plan.digest
+    ));
+    Ok(())
+}
+
+fn read(file: &Path) -> anyhow::Result<SavedPlan> {
     let name = file.display();
     let text = std::fs::read_to_string(file).with_context(|| format!("reading {name}"));
     let text = text.map_err(Usage)?;

@@ -1,13 +1,11 @@
 //! `tailrace plan`
 
-use std::fs::File;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context as _;
 use chrono::NaiveDate;
 use chrono::format::ParseErrorKind;
 
+use super::approve::save;
 use super::arguments::{ScopeArgs, session_user};
 use super::new_file;
 use super::text::{bytes, columns, counted, last, spinner};
@@ -26,7 +24,7 @@ use crate::sweep::plan_report::{
 };
 use crate::sweep::planning::{ClockRefused, plan_all};
 use crate::sweep::report::PartitionReport;
-use crate::telemetry::{line, say};
+use crate::telemetry::line;
 
 #[derive(Debug, clap::Args)]
 pub struct PlanArgs {
@@ -78,21 +76,6 @@ pub async fn run(config: &Config, args: &PlanArgs) -> anyhow::Result<u8> {
     }
     out::show(args.output, &report, text)?;
     Ok(if report.failures() == 0 { DONE } else { SOME_TABLES_FAILED })
-}
-
-/// Writes the plan to a file that must not exist.
-fn save(file: &Path, plan: &SavedPlan) -> anyhow::Result<()> {
-    let mut text = serde_json::to_string_pretty(plan)?;
-    text.push('\n');
-    let mut new = File::create_new(file)?;
-    new.write_all(text.as_bytes()).with_context(|| format!("writing {}", file.display()))?;
-    let (tables, name) = (counted(plan.tables.len() as i64, "table"), file.display().to_string());
-    say(&format!(
-        "tailrace: what is held of {tables} is in {}, digest {}\n",
-        line(&name),
-        plan.digest
-    ));
-    Ok(())
 }
 
 /// How many entries of a long list are shown from its start, and how many partitions from its end.

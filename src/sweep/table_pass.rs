@@ -233,7 +233,7 @@ impl<'a> Enforcement<'a> {
         let health = self.health(session.connection()).await?;
         let stalled = match self.memory.full_pass_at == full_pass_before {
             true => None,
-            false => self.stalled(session.connection()).await?,
+            false => self.stalled(session.connection()).await,
         };
         let kept_counts = self.memory.kept_counts.take();
         let mut withheld = KeptCounts::default();
@@ -351,8 +351,14 @@ impl<'a> Enforcement<'a> {
         Ok(())
     }
 
-    async fn stalled(&self, connection: &mut Session) -> sqlx::Result<Option<Stalled>> {
-        stalled(connection, self.finder, self.context.settings.max_values).await
+    async fn stalled(&self, connection: &mut Session) -> Option<Stalled> {
+        // It is told beside what the pass did, and fails nothing of that.
+        stalled(connection, self.finder, self.context.settings.max_values).await.unwrap_or_else(
+            |error| {
+                tracing::debug!(%error, "it is not known whether the feed of a table has stalled");
+                None
+            },
+        )
     }
 
     async fn health(&self, connection: &mut Session) -> sqlx::Result<Health> {
