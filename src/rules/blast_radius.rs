@@ -86,7 +86,7 @@ pub struct LateCount {
 pub struct RuleChange {
     /// Which rule: a digest of the column, the keep and the specs.
     pub rule: String,
-    /// The revision of the policy by which it was met last.
+    /// The revision of the policy by which it was met.
     pub policy_revision: i64,
     /// When a pass met it first.
     pub at: UtcInstant,

@@ -38,13 +38,14 @@ pub fn rule_of(book: &SpecBook, retention: Retention, policy: &Policy) -> String
 /// What a rule is to those who follow it.
 #[derive(Debug)]
 pub enum Met {
-    /// The rule that was followed before; `let_go` says why that is let go which was kept.
-    Known { change: Box<RuleChange>, let_go: Option<&'static str> },
-    /// Another one; whether somebody has seen what it drops.
-    New { is_seen: bool },
+    /// The rule that was followed before. `is_trusted`: what expired with it is held no more.
+    Known { change: Box<RuleChange>, is_trusted: bool },
+    /// Another one, and why nothing is counted by it, where somebody has seen what it drops.
+    New { seen: Option<&'static str> },
 }
 
-/// Meets a rule, after the one that was followed before.
+/// Meets a rule, after the one that was followed before. It is another one under each new revision of the policy: nobody
+/// knows what the policy was in between.
 ///
 /// Somebody has seen what is dropped by a policy whose setter was shown it, when that policy is met first; by a property,
 /// where all are trusted; and by a policy under which an earlier program, which knew no blast radius, dropped all
@@ -56,25 +57,24 @@ pub fn meet(
     trusts_properties: bool,
     is_of_earlier_program: bool,
 ) -> Met {
-    let is_new = before.as_ref().is_none_or(|it| it.policy_revision != policy.revision);
-    let is_confirmed = policy.is_confirmed && is_new;
     let is_trusted = policy.source == Source::Property && trusts_properties;
     match before {
-        Some(mut change) if change.rule == rule => {
-            change.policy_revision = policy.revision;
-            let mut let_go = None;
-            if is_confirmed && change.holds_any() {
-                let_go = Some("confirmed");
-                change.let_go();
-            }
-            if is_trusted && change.held.take().is_some() {
-                let_go = Some("trusted");
-            }
-            Met::Known { change: Box::new(change), let_go }
+        Some(mut change) if change.rule == rule && change.policy_revision == policy.revision => {
+            let is_trusted = is_trusted && change.held.take().is_some();
+            Met::Known { change: Box::new(change), is_trusted }
+        }
+        // A confirmation is of the rule that was met first under it.
+        Some(change) if change.policy_revision == policy.revision => {
+            Met::New { seen: is_trusted.then_some("trusted") }
         }
         before => {
             let is_of_earlier_program = before.is_none() && is_of_earlier_program;
-            Met::New { is_seen: is_confirmed || is_trusted || is_of_earlier_program }
+            let reasons = [
+                (policy.is_confirmed, "confirmed"),
+                (is_trusted, "trusted"),
+                (is_of_earlier_program, "known"),
+            ];
+            Met::New { seen: reasons.iter().find(|(is_so, _)| *is_so).map(|(_, why)| *why) }
         }
     }
 }
@@ -99,11 +99,11 @@ pub async fn in_plan(
     let met = meet(stored, &rule, policy, settings.trusts_properties, is_of_earlier_program);
     let mut change = match met {
         Met::Known { change, .. } => *change,
-        Met::New { is_seen } => {
+        Met::New { seen } => {
             let files = expired.iter().map(|tuple| tuple.counts.files).sum();
-            let held = match is_seen {
-                true => None,
-                false => excess(connection, table, files, 0, limits, now).await?,
+            let held = match seen {
+                Some(_) => None,
+                None => excess(connection, table, files, 0, limits, now).await?,
             };
             let current = current_watermark(connection, table.catalog_id).await?;
             let files_below = current.map_or(i64::MAX, |current| current.files_below);

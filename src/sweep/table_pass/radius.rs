@@ -6,7 +6,7 @@
 //! which was not counted, unless all files of the catalog that are not counted may go.
 //!
 //! Only the session with the catalog's lease writes the memory, so counts are not lost to another daemon. Whatever
-//! releases kept tuples is a new revision of the policy, which the commit checks under the lock.
+//! releases kept tuples is a new revision of the policy or of the guards, and a commit checks both under the lock.
 
 use super::Enforcement;
 use crate::catalog::tables::TableIdentity;
@@ -37,17 +37,23 @@ impl Enforcement<'_> {
         let retention = self.finder.judge.retention();
         let rule = rule_of(self.book, retention, policy);
         let before = self.memory.rule_change.take();
+        let was_held = before.as_ref().is_some_and(RuleChange::holds_any);
         let trusts = settings.trusts_properties;
         let change = match meet(before, &rule, policy, trusts, is_of_earlier_program) {
-            Met::Known { change, let_go } => {
-                let_go.into_iter().for_each(|why| self.log_let_go(why));
+            Met::Known { change, is_trusted } => {
+                if is_trusted {
+                    self.log_let_go("trusted");
+                }
                 *change
             }
-            Met::New { is_seen } => {
-                let held = match is_seen {
-                    true => None,
-                    false => self.too_many_expired(session).await?,
+            Met::New { seen } => {
+                let held = match seen {
+                    Some(_) => None,
+                    None => self.too_many_expired(session).await?,
                 };
+                if held.is_none() && was_held {
+                    self.log_let_go(seen.unwrap_or("changed"));
+                }
                 let files_below = self.current_watermark.files_below;
                 let (excess, expired) = held.unzip();
                 let change = RuleChange::new(rule, policy.revision, retention, files_below, excess);

@@ -110,6 +110,23 @@ async fn a_shorter_keep_is_counted_anew_and_a_longer_one_lets_go_of_it() -> Resu
     Ok(())
 }
 
+/// What expired while a policy only observed, or was paused, did not expire under it.
+#[tokio::test]
+async fn a_policy_that_comes_to_enforce_again_is_counted_anew() -> Result<()> {
+    for mode in ["observe", "paused"] {
+        let scene = of_days([2, 1, 0]).await?;
+        scene.table.append((0..5).map(|_| file(&days_ago(1))).collect()).await?;
+        scene.set_policy("7d", &["--yes"]).await?;
+        assert_eq!(scene.passes(&in_days(0)).await?, (0, 8, 0));
+        scene.set_policy("7d", &["--mode", mode]).await?;
+        assert_eq!(scene.passes(&in_days(8)).await?, (0, 8, 0), "{mode}");
+        scene.set_policy("7d", &["--mode", "enforce"]).await?;
+        assert_eq!(scene.plans(&in_days(8)).await?, (0, Some((8, 8))), "{mode}");
+        assert_eq!(scene.passes(&in_days(8)).await?, (0, 8, 8), "{mode}");
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_confirmed_policy_is_not_held() -> Result<()> {
     let scene = of_days([20, 19, 18, 17, 16, 15, 2, 1]).await?;
