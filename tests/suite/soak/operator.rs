@@ -28,6 +28,8 @@ pub fn start(soak: &Soak) -> Result<Running> {
         ("TAILRACE__DROP__ROW_LOCK_TIMEOUT", "100ms"),
         ("TAILRACE__SWEEP__MAX_FILES_PER_COMMIT", "6"),
         ("TAILRACE__SWEEP__LOCK_DUTY", "0.5"),
+        // What comes late is dropped here, however much it is.
+        ("TAILRACE__GUARD__MIN_DROP_FILES", "1000000"),
     ];
     env.extend(SETTINGS);
     soak.scene.database.start(&["run"], &env)
