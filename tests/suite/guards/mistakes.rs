@@ -1,7 +1,7 @@
 //! A generator of operators' mistakes: wrong units, other columns, properties, specs, late feeds and lost days. None of
 //! them may end more, otherwise than by time alone, than the blast radius lets go.
 //!
-//! What may go is worked out here by itself: a file goes by time alone if a pass under the same rule has seen it before it
+//! What may be dropped is worked out here by itself: a file is dropped by time alone if a pass under the same rule has seen it before it
 //! had expired. `TAILRACE_TEST_MISTAKES` says how many mistakes are made; `make mistakes` makes ten thousand.
 
 use std::collections::{BTreeMap, BTreeSet};
