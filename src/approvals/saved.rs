@@ -11,7 +11,7 @@ use crate::rules::hold::HeldPartition;
 use crate::rules::instant::UtcInstant;
 use crate::sweep::plan::TablePlan;
 use crate::sweep::planning::Plans;
-use crate::sweep::radius::{self, KeptBack};
+use crate::sweep::radius::KeptBack;
 
 /// The form of a saved plan.
 const FORM: u32 = 1;
@@ -30,6 +30,8 @@ pub struct SavedPlan {
     pub tables: Vec<SavedTable>,
     /// Of all tables.
     pub digest: String,
+    /// Of all that stands above, so that a file which was edited is known.
+    pub checksum: String,
 }
 
 /// A table of a saved plan.
@@ -81,8 +83,25 @@ impl SavedPlan {
         });
         let tables: Vec<_> = saved.collect();
         let digest = digest_of(tables.iter().map(|table| table.digest.as_str()));
-        let saved_by = saved_by.to_owned();
-        SavedPlan { tailrace_plan: FORM, as_of: plans.as_of, saved_by, tables, digest }
+        let (saved_by, checksum) = (saved_by.to_owned(), String::new());
+        let plan = SavedPlan {
+            tailrace_plan: FORM,
+            as_of: plans.as_of,
+            saved_by,
+            tables,
+            digest,
+            checksum,
+        };
+        SavedPlan { checksum: plan.sum(), ..plan }
+    }
+}
+
+impl SavedPlan {
+    /// The SHA-256 of all but the checksum itself.
+    fn sum(&self) -> String {
+        let of = (self.tailrace_plan, self.as_of, &self.saved_by, &self.tables, &self.digest);
+        // Texts, numbers and lists of them always serialise.
+        hex::encode(Sha256::digest(serde_json::to_vec(&of).unwrap_or_default()))
     }
 }
 
@@ -126,16 +145,10 @@ pub fn unspoiled(plan: &SavedPlan) -> Result<(), Problem> {
             plan.tailrace_plan
         )));
     }
-    let is_whole = |table: &SavedTable| {
-        let held = table.held.iter().map(SavedPartition::partition).collect();
-        let SavedTable { table_uuid, rule, policy_revision, .. } = table;
-        radius::digest(*table_uuid, rule, *policy_revision, &held) == table.digest
-    };
-    let all = digest_of(plan.tables.iter().map(|table| table.digest.as_str()));
-    match plan.tables.iter().all(is_whole) && all == plan.digest {
+    match plan.checksum == plan.sum() {
         true => Ok(()),
         false => Err(Problem::Validation(
-            "the plan is not as it was saved: its digests are of other partitions".to_owned(),
+            "the plan is not as it was saved: save it again, and do not edit the file".to_owned(),
         )),
     }
 }
