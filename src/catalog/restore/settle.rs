@@ -157,6 +157,8 @@ async fn forget_ends(connection: &mut Session, since: Since) -> sqlx::Result<()>
 /// are forgotten, and it owes a full pass at once. What ids of files were given out since is not known of what is
 /// agreed: late are all files that began after it, whatever their ids.
 ///
+/// No policy is confirmed any more: nobody was shown what is there again.
+///
 /// All of the catalog goes from `catalog_state`, which knows snapshots and schema versions, and from `window_rule`,
 /// which is kept by `schema_version`: both are given out again.
 async fn forget_sweeps(connection: &mut Session, since: Since) -> sqlx::Result<()> {
@@ -166,6 +168,10 @@ async fn forget_sweeps(connection: &mut Session, since: Since) -> sqlx::Result<(
            ),
            noted as (
              delete from tailrace.catalog_state where catalog_id = $1
+           ),
+           confirmed as (
+             update tailrace.policy set is_confirmed = false
+             where catalog_id = $1 and is_confirmed
            )
            update tailrace.table_state
            set through_snapshot = least(through_snapshot, $2), files_below = 0,
