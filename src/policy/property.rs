@@ -100,7 +100,7 @@ pub fn read(
         keep_last,
         mode,
         fence: parsed.fence,
-        is_confirmed: false,
+        is_confirmed: unchanged.is_some_and(|row| row.is_confirmed),
         revision: unchanged.map_or(0, |row| row.revision),
         property_text: Some(text.clone()),
         guards: Guards::default(),

@@ -37,9 +37,8 @@ impl RadiusLimits {
     }
 }
 
-/// Why files are dropped otherwise than by time alone. Names are those of JSON and logs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
+/// Why files are dropped otherwise than by time alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// They had expired when the rule was met first.
     Change,
@@ -48,7 +47,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// The cause as JSON and logs have it.
+    /// The cause as logs have it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Change => "change",
@@ -121,9 +120,10 @@ impl RuleChange {
         }
     }
 
-    /// Whether files are dropped with the change: they were there, and their values' range had ended at `range_end`.
-    pub fn came_with(&self, range_end: UtcInstant, ids: &[i64]) -> bool {
-        range_end <= self.cutoff && ids.iter().any(|id| *id < self.files_below)
+    /// Whether a partition is of the change, by the end of its values' range. Which files it has says nothing: a compaction
+    /// of held files makes new ones, which hold the same rows.
+    pub fn came_with(&self, range_end: UtcInstant) -> bool {
+        range_end <= self.cutoff
     }
 
     /// Whether a file may be late: one that was there when the rule was met belongs to the change.

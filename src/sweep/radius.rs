@@ -47,15 +47,13 @@ pub enum Met {
 /// Meets a rule, after the one that was followed before. It is another one under each new revision of the policy: nobody
 /// knows what the policy was in between.
 ///
-/// Somebody has seen what is dropped by a policy whose setter was shown it, when that policy is met first; by a property,
-/// where all are trusted; and by a policy under which an earlier program, which knew no blast radius, dropped all
-/// that was due.
+/// Somebody has seen what is dropped by a policy whose setter was shown it, or under which an earlier program made
+/// drops, when it is met first; and by a property, where all are trusted.
 pub fn meet(
     before: Option<RuleChange>,
     rule: &str,
     policy: &Policy,
     trusts_properties: bool,
-    is_of_earlier_program: bool,
 ) -> Met {
     let is_trusted = policy.source == Source::Property && trusts_properties;
     match before {
@@ -67,15 +65,8 @@ pub fn meet(
         Some(change) if change.policy_revision == policy.revision => {
             Met::New { seen: is_trusted.then_some("trusted") }
         }
-        before => {
-            let is_of_earlier_program = before.is_none() && is_of_earlier_program;
-            let reasons = [
-                (policy.is_confirmed, "confirmed"),
-                (is_trusted, "trusted"),
-                (is_of_earlier_program, "known"),
-            ];
-            Met::New { seen: reasons.iter().find(|(is_so, _)| *is_so).map(|(_, why)| *why) }
-        }
+        _ if policy.is_confirmed => Met::New { seen: Some("confirmed") },
+        _ => Met::New { seen: is_trusted.then_some("trusted") },
     }
 }
 
@@ -92,11 +83,9 @@ pub async fn in_plan(
     let (table, retention) = (finder.table, finder.judge.retention());
     let (now, limits) = (retention.now, settings.radius);
     let loaded = store::load(connection, table, retention.source_field_id).await?;
-    let revision = loaded.as_ref().and_then(|loaded| loaded.policy_revision);
     let stored = loaded.and_then(|loaded| loaded.memory.rule_change);
-    let is_of_earlier_program = stored.is_none() && revision == Some(policy.revision);
     let rule = rule_of(book, retention, policy);
-    let met = meet(stored, &rule, policy, settings.trusts_properties, is_of_earlier_program);
+    let met = meet(stored, &rule, policy, settings.trusts_properties);
     let mut change = match met {
         Met::Known { change, .. } => *change,
         Met::New { seen } => {
@@ -180,9 +169,10 @@ impl<'a> HeldBack<'a> {
         Ok(HeldBack { change, late, approved })
     }
 
-    /// Whether a tuple is held unless it is approved: whole, where one of its files is of the change or late.
+    /// Whether a tuple is held unless it is approved: whole, where it had expired with the change, or one of its files is
+    /// late.
     fn concerns(&self, tuple: &ExpiredTuple) -> bool {
-        self.change.held.is_some() && self.change.came_with(tuple.range_end, &tuple.ids)
+        self.change.held.is_some() && self.change.came_with(tuple.range_end)
             || tuple.ids.iter().any(|id| self.late.contains(id))
     }
 

@@ -120,6 +120,8 @@ pub struct Enforcement<'a> {
     came: Came,
     /// How many late files were counted before this pass.
     late_before: i64,
+    /// Whether tuples were left for when all late files are counted.
+    has_uncounted: bool,
     /// Whether late files were so many that a full pass has begun.
     has_begun_full: bool,
 }
@@ -187,6 +189,7 @@ impl<'a> Enforcement<'a> {
             has_begun: false,
             came: Came::default(),
             late_before: 0,
+            has_uncounted: false,
             has_begun_full: false,
         }
     }
@@ -283,6 +286,10 @@ impl<'a> Enforcement<'a> {
         let mut is_all = done.is_some() || self.due(session).await?.is_all();
         self.came.through = self.came.through.max(is_all.then_some(Step::Due));
         if through == Step::Due {
+            // A wake comes to no later step, and what stays due would wake again at once.
+            if self.has_uncounted {
+                self.late(session).await?;
+            }
             return Ok(());
         }
         if done < Some(Step::Late) {

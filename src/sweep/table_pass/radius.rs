@@ -3,7 +3,9 @@
 //! The count of a new rule is made before anything is dropped, and what had expired by then is counted whether or not
 //! something else keeps it as well: what a hold, or evidence, keeps today goes with the rule when that is over. Late
 //! files are counted where passes read them (`late`). Until all that came is read, no tuple is dropped that has a file
-//! which was not counted, unless all files of the catalog that are not counted may go.
+//! which was not counted, unless all files of the catalog that are not counted may go. Not counted is what lands in a
+//! partition between the look at its files and the commit that ends them: a drop ends it with the partition, as the
+//! late rule of a drop allows.
 //!
 //! Only the session with the catalog's lease writes the memory, so counts are not lost to another daemon. Whatever
 //! releases kept tuples is a new revision of the policy or of the guards, and a commit checks both under the lock.
@@ -23,12 +25,10 @@ use crate::sweep::sorter::Sorter;
 
 impl Enforcement<'_> {
     /// Meets the rule of this pass: where it is another one than passes followed so far, and nobody has seen what
-    /// it drops, counts what has expired by it. `is_of_earlier_program`: the last pass over the table came through under
-    /// this policy, and knew no blast radius.
+    /// it drops, counts what has expired by it.
     pub(super) async fn meet_rule(
         &mut self,
         session: &mut LeasedSession<'_>,
-        is_of_earlier_program: bool,
     ) -> anyhow::Result<()> {
         let (policy, settings) = (self.policy, self.context.settings);
         if policy.mode != Mode::Enforce {
@@ -39,7 +39,7 @@ impl Enforcement<'_> {
         let before = self.memory.rule_change.take();
         let was_held = before.as_ref().is_some_and(RuleChange::holds_any);
         let trusts = settings.trusts_properties;
-        let change = match meet(before, &rule, policy, trusts, is_of_earlier_program) {
+        let change = match meet(before, &rule, policy, trusts) {
             Met::Known { change, is_trusted } => {
                 if is_trusted {
                     self.log_let_go("trusted");
@@ -176,6 +176,7 @@ impl Enforcement<'_> {
         let is_counted =
             |tuple: &ExpiredTuple| tuple.ids.last().is_none_or(|id| *id < late.counted_below);
         let (expired, others): (Vec<_>, Vec<_>) = expired.into_iter().partition(is_counted);
+        self.has_uncounted |= !others.is_empty();
         for tuple in &others {
             self.waiting.meet(tuple, self.context.now);
             self.stays(tuple);

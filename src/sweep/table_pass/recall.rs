@@ -28,7 +28,6 @@ impl Enforcement<'_> {
         let book = BookDigest::of(self.book, field);
         let revision = loaded.as_ref().and_then(|loaded| loaded.policy_revision);
         let guard_revision = loaded.as_ref().map_or(0, |loaded| loaded.guard_revision);
-        let has_rule = loaded.as_ref().is_some_and(|loaded| loaded.memory.rule_change.is_some());
         match loaded {
             Some(loaded) => {
                 self.remembered = Some(loaded.memory.clone());
@@ -80,7 +79,7 @@ impl Enforcement<'_> {
         // By a keep that was made longer they have not expired.
         let young = self.waiting.forget_looked(|waiting| !waiting.has_expired(keep, now));
         self.log_released(young);
-        self.meet_rule(session, !has_rule && revision == Some(self.policy.revision)).await?;
+        self.meet_rule(session).await?;
         Ok(begins)
     }
 

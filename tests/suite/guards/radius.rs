@@ -11,9 +11,13 @@ use tailrace::sweep::Settings;
 use tailrace::sweep::plan::plan_table;
 use tailrace::sweep::planning::plan_live_table;
 use tailrace_kit::lake::Field;
+use tailrace_kit::simulated_loops::Compaction;
 
 use crate::explicit::{Scene, file};
 use crate::support::program::{days_ago, settings};
+
+/// What the migration says of policies under which drops were made.
+const CONFIRM: &str = include_str!("../../../migrations/0021_confirmed_by_drops.sql");
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -107,6 +111,31 @@ async fn a_shorter_keep_is_counted_anew_and_a_longer_one_lets_go_of_it() -> Resu
     scene.set_policy("16d", &[]).await?;
     assert_eq!(scene.plans(&in_days(0)).await?, (4, None));
     assert_eq!(scene.passes(&in_days(0)).await?, (4, 4, 0));
+    Ok(())
+}
+
+/// What is held is claimed from no compaction. The output began late, has few files, and is held as its inputs were.
+#[tokio::test]
+async fn what_compaction_makes_of_held_partitions_is_held() -> Result<()> {
+    let scene = of_days([20, 20, 20, 20, 20, 19, 19, 19, 19, 19, 2, 1]).await?;
+    scene.set_policy("7d", &[]).await?;
+    assert_eq!(scene.passes(&in_days(0)).await?, (0, 12, 10));
+    Compaction::new(&scene.catalog, 1 << 30).run(&scene.table).await?;
+    assert_eq!(scene.live().await?.len(), 4);
+    assert_eq!(scene.passes(&in_days(0)).await?, (0, 4, 2));
+    assert_eq!(scene.plans(&in_days(0)).await?, (0, Some((10, 12))));
+    Ok(())
+}
+
+/// What is there again was shown to nobody.
+#[tokio::test]
+async fn after_a_restore_no_policy_is_confirmed() -> Result<()> {
+    let scene = of_days([20, 19, 18, 17, 16, 15, 2, 1]).await?;
+    let backup = scene.database.back_up("before").await?;
+    scene.set_policy("7d", &["--yes"]).await?;
+    assert_eq!(scene.passes(&in_days(0)).await?, (6, 2, 0));
+    scene.database.restore(&backup).await?;
+    assert_eq!(scene.passes(&in_days(0)).await?, (0, 8, 6));
     Ok(())
 }
 
@@ -277,13 +306,16 @@ async fn claims_verify_explain_and_doctor_know_what_is_held() -> Result<()> {
     Ok(())
 }
 
-/// A policy under which an earlier program dropped all that was due is not held for what is left.
+/// A policy under which an earlier program made drops is not held for what is left.
 #[tokio::test]
 async fn what_an_earlier_program_dropped_by_is_known() -> Result<()> {
     let scene = of_days([2, 1]).await?;
     scene.set_policy("7d", &[]).await?;
     assert_eq!(scene.passes(&in_days(0)).await?, (0, 2, 0));
+    scene.table.append(vec![file(&days_ago(9))]).await?;
+    assert_eq!(scene.passes(&in_days(0)).await?, (1, 2, 0));
     scene.database.sql("update tailrace.table_state set rule_change = null").await?;
+    scene.database.sql(CONFIRM).await?;
     scene.table.append((10..16).map(|day| file(&days_ago(day))).collect()).await?;
     assert_eq!(scene.passes(&in_days(0)).await?, (6, 2, 0));
     // A policy that was set since is another one.
