@@ -28,6 +28,7 @@ pub use renewed::{Failed, Renewed};
 pub use timer::Timer;
 
 use crate::config::{Config, CrossCheck};
+use crate::policy::grace::PolicyLimits;
 use crate::rules::clock_guard::Reading;
 use crate::rules::scan_limits::ScanLimits;
 
@@ -47,8 +48,8 @@ pub struct Settings {
     pub lead: Duration,
     /// At most so many files of a table are claimed.
     pub max_claimed_files: usize,
-    /// The shortest `keep` that is acted upon.
-    pub min_keep: Duration,
+    /// What policies are held to.
+    pub policy_limits: PolicyLimits,
     /// What the clocks say, in place of asking them.
     pub clock: Option<Reading>,
     /// The farthest that host and database may be apart.
@@ -68,7 +69,7 @@ impl Settings {
             claims: config.compaction.claims,
             lead: config.compaction.lead.get(),
             max_claimed_files: config.compaction.max_claimed_files.get() as usize,
-            min_keep: config.guard.min_keep.get(),
+            policy_limits: PolicyLimits::from_config(config),
             clock: None,
             max_clock_skew: config.guard.max_clock_skew.get(),
             max_values: config.discovery.max_values.get() as i64,

@@ -70,10 +70,14 @@ events! {
     warn PAUSED = "paused";
     /// Somebody took a pause away.
     warn RESUMED = "resumed";
+    /// Somebody resumed what is paused; the pause ends later.
+    warn RESUME_WAITS = "resume_waits";
     /// Somebody made a hold.
     info HOLD_ADDED = "hold_added";
     /// Somebody released a hold, or its time was over.
     info HOLD_RELEASED = "hold_released";
+    /// Somebody released a hold, which ends later.
+    info HOLD_RELEASE_WAITS = "hold_release_waits";
     /// A pause or a hold changed after a drop was planned; it is planned anew.
     info GUARDS_CHANGED = "guards_changed";
     /// What was the newest of a table after planning may not be any more: the pass plans the table anew.
@@ -155,6 +159,8 @@ events! {
     warn POLICY_CHANGED = "policy_changed";
     /// A policy was set.
     info POLICY_SET = "policy_set";
+    /// A change of a policy that waited is in force.
+    info POLICY_IN_FORCE = "policy_in_force";
     /// A stored policy was removed.
     info POLICY_UNSET = "policy_unset";
     /// A table no longer exists; its policy is kept for `history.keep`.

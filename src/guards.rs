@@ -11,6 +11,8 @@ pub mod approval;
 pub mod held;
 pub mod hold;
 pub mod pause;
+pub mod release;
+pub mod resume;
 pub mod revision;
 
 use crate::catalog::session::Session;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use tailrace::catalog::connect::close;
 use tailrace::config::{Config, LoadOptions};
+use tailrace::policy::grace::PolicyLimits;
 use tailrace::policy::set::{Wanted, set_policy};
 use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::report::{Outcome, PassReport, TableReport};
@@ -46,7 +47,8 @@ pub async fn govern(db: &Db, keep: &str) -> Result<()> {
         by: "benchmark",
         reason: None,
     };
-    set_policy(&mut session, wanted, Duration::from_secs(1)).await?;
+    let limits = PolicyLimits { min_keep: Duration::from_secs(1), grace: Duration::ZERO };
+    set_policy(&mut session, wanted, limits).await?;
     close(session).await;
     Ok(())
 }

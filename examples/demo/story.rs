@@ -136,7 +136,7 @@ async fn set_policies(database: &Database, settings: &Settings) -> Result<Vec<Po
             by: DEMO,
             reason: None,
         };
-        policies.push(set_policy(&mut connection, wanted, settings.min_keep).await?.policy);
+        policies.push(set_policy(&mut connection, wanted, settings.policy_limits).await?.policy);
     }
     close(connection).await;
     Ok(policies)

@@ -91,7 +91,10 @@ pub async fn take_in(
     let ambiguous: BTreeSet<i64> =
         looks.iter().filter(is_ambiguous).map(|look| look.catalog.catalog_id).collect();
     let tables = look_at_tables(connection).await?;
-    let enforced = tables.iter().filter_map(|table| enforced(table, settings.min_keep)).collect();
+    let enforced = tables
+        .iter()
+        .filter_map(|table| enforced(table, settings.policy_limits.min_keep))
+        .collect();
     sort(connection, settings, clock, &Looks { catalogs: &looks, tables, ambiguous }, &mut trusted)
         .await?;
     Ok(Intake { catalogs: trusted, refused, enforced })
@@ -103,7 +106,7 @@ pub async fn look_again(
     settings: &Settings,
 ) -> sqlx::Result<Vec<Enforced>> {
     let tables = look_at_tables(connection).await?;
-    Ok(tables.iter().filter_map(|table| enforced(table, settings.min_keep)).collect())
+    Ok(tables.iter().filter_map(|table| enforced(table, settings.policy_limits.min_keep)).collect())
 }
 
 /// What was asked.
@@ -128,7 +131,7 @@ async fn sort(
     trusted: &mut [CatalogIntake],
 ) -> sqlx::Result<()> {
     let until = clock.database.plus(settings.lead);
-    let rules = rules(until, settings.min_keep);
+    let rules = rules(until, settings.policy_limits.min_keep);
     let Looks { catalogs, tables, ambiguous } = asked;
     let looks: HashMap<i64, &CatalogLook> =
         catalogs.iter().map(|look| (look.catalog.catalog_id, look)).collect();

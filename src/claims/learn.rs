@@ -64,7 +64,7 @@ pub async fn mirror_properties(
         return Ok(());
     }
     for table in live_tables_among(connection, catalog, true, Some(mirrors)).await? {
-        let mirrored = mirror_news(connection, &table, settings.min_keep).await;
+        let mirrored = mirror_news(connection, &table, settings.policy_limits).await;
         match mirrored.context("its property was not mirrored") {
             Ok(()) => {}
             Err(error) if is_connection_error(&error) => return Err(error),

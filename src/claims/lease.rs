@@ -18,7 +18,7 @@ pub async fn in_force(
     table: &LiveTable,
     settings: &Settings,
 ) -> sqlx::Result<Option<Policy>> {
-    let policy = effective::look(connection, table, settings.min_keep).await?;
+    let policy = effective::look(connection, table, settings.policy_limits).await?;
     Ok(policy.ok().flatten().filter(|policy| policy.mode == Mode::Enforce))
 }
 

@@ -90,7 +90,7 @@ async fn renew_all(
         (None, None) => clock::read(connection).await?,
     };
     if clock.apart(settings.max_clock_skew).is_none() {
-        note_window_setting(connection, settings.lead, settings.min_keep).await?;
+        note_window_setting(connection, settings.lead, settings.policy_limits.min_keep).await?;
         forget_gone_catalogs(connection).await?;
     }
     let can_claim = has_claims(connection).await?;

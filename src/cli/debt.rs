@@ -5,6 +5,7 @@ use super::{DONE, Output, database, out};
 use crate::catalog::compaction_sample::Sampled;
 use crate::config::Config;
 use crate::doctor::debt::{CatalogDebt, DebtReport, Rules, debt};
+use crate::policy::grace::PolicyLimits;
 use crate::telemetry::line;
 
 #[derive(Debug, clap::Args)]
@@ -19,7 +20,10 @@ pub struct DebtArgs {
 
 pub async fn run(config: &Config, args: &DebtArgs) -> anyhow::Result<u8> {
     let database = database(config)?;
-    let rules = Rules { min_keep: config.guard.min_keep.get(), lead: config.compaction.lead.get() };
+    let rules = Rules {
+        policy_limits: PolicyLimits::from_config(config),
+        lead: config.compaction.lead.get(),
+    };
     let report = debt(&database, args.catalog.as_deref(), rules).await?;
     out::show(args.output, &report, text)?;
     Ok(DONE)

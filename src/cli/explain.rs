@@ -102,13 +102,16 @@ fn text(explained: &Explanation) -> String {
     say("live", format!("{}, {}", counted(live.files, "file"), bytes(live.bytes)));
     match &explained.rule {
         None => say("policy", "none is followed".to_owned()),
-        Some(Rule { field, keep, keep_last, mode, source, revision, since, cutoff }) => {
+        Some(Rule { field, keep, keep_last, mode, source, revision, since, cutoff, pending }) => {
             let since = since.map(|since| format!(" since {since}")).unwrap_or_default();
             let last = last(*keep_last);
             say(
                 "policy",
                 format!("{field} keep {keep}{last}, {mode} ({source}, revision {revision}){since}"),
             );
+            if let Some(pending) = pending {
+                say("waits", pending.describe());
+            }
             say("cutoff", format!("{cutoff}: what ended by then has expired"));
         }
     }

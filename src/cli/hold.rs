@@ -1,5 +1,7 @@
 //! `tailrace hold add | list | release`
 
+use std::time::Duration;
+
 use anyhow::{bail, ensure};
 use serde::Serialize;
 
@@ -14,9 +16,11 @@ use crate::catalog::specs::table_shape;
 use crate::catalog::tables::find_table;
 use crate::config::Config;
 use crate::explicit::call::{PartitionItem, TableRef};
+use crate::explicit::confirm;
 use crate::explicit::holds::{self, HoldAnswer, HoldBody, HoldsAnswer, ListedHold};
 use crate::guards::held::Keeps;
-use crate::guards::hold::{self, Hold};
+use crate::guards::hold::Hold;
+use crate::guards::release::release as end;
 use crate::rules::hold::HeldPartition;
 use crate::rules::instant::UtcInstant;
 use crate::telemetry::line;
@@ -89,6 +93,9 @@ pub struct ReleaseArgs {
     /// Who releases it; the user of this session if not given.
     #[arg(long, value_name = "NAME", value_parser = author)]
     by: Option<String>,
+    /// Release it at once, and not after guard.policy_grace: you know what `tailrace hold list` shows.
+    #[arg(long)]
+    yes: bool,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -109,7 +116,11 @@ pub async fn run(config: &Config, command: &HoldCommand) -> anyhow::Result<u8> {
     let work = async |session: &mut Session| match command {
         HoldCommand::Add(args) => add(session, args, limit).await,
         HoldCommand::List(args) => list(session, args, limit).await,
-        HoldCommand::Release(args) => release(session, args).await,
+        HoldCommand::Release(args) => {
+            let guard = &config.guard;
+            let grace = confirm::grace(args.yes, guard.policy_grace.get(), guard.four_eyes)?;
+            release(session, args, grace).await
+        }
     };
     database(config)?.in_session(access, work).await
 }
@@ -180,17 +191,23 @@ async fn list(
     Ok(DONE)
 }
 
-async fn release(session: &mut Session, args: &ReleaseArgs) -> anyhow::Result<u8> {
+async fn release(session: &mut Session, args: &ReleaseArgs, grace: Duration) -> anyhow::Result<u8> {
     let user = session_user();
     let by = args.by.as_ref().unwrap_or(&user);
-    let Some(released) = hold::release(session, args.hold_id, by).await? else {
+    let Some(released) = end(session, args.hold_id, by, grace).await? else {
         bail!("there is no hold {}: see `tailrace hold list`", args.hold_id);
     };
     let answer = Released { released };
     out::show(args.output, &answer, |Released { released }| {
         let Hold { catalog, namespace, table, .. } = released;
+        let when = match grace.is_zero() {
+            true => "The next pass drops what of it has expired",
+            false => {
+                "It keeps that until then; repeat it with --yes to let the next pass drop what of it has expired"
+            }
+        };
         format!(
-            "{}\nThe next pass drops what of it has expired\n",
+            "{}\n{when}\n",
             line(&format!("Released on {catalog} {namespace}.{table}: {}", released.describe()))
         )
     })?;

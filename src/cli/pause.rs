@@ -8,7 +8,9 @@ use super::{DONE, Output, USAGE, database, out};
 use crate::catalog::connect::Access;
 use crate::catalog::session::Session;
 use crate::config::Config;
+use crate::explicit::confirm;
 use crate::guards::pause::{self, Pause, PauseError, PauseScope};
+use crate::guards::resume::resume as end;
 use crate::telemetry::{line, say};
 
 #[derive(Debug, clap::Args)]
@@ -58,6 +60,9 @@ pub struct ResumeArgs {
     /// Who resumes; the user of this session if not given.
     #[arg(long, value_name = "NAME", value_parser = author)]
     by: Option<String>,
+    /// Let drops go on at once, and not after guard.policy_grace: you know what `tailrace plan` shows.
+    #[arg(long)]
+    yes: bool,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -120,9 +125,11 @@ async fn list(session: &mut Session, output: Output) -> anyhow::Result<u8> {
 pub async fn resume(config: &Config, args: &ResumeArgs) -> anyhow::Result<u8> {
     let user = session_user();
     let by = args.by.as_ref().unwrap_or(&user);
+    let guard = &config.guard;
+    let grace = confirm::grace(args.yes, guard.policy_grace.get(), guard.four_eyes)?;
     database(config)?
         .in_session(Access::ReadWrite, async |session| {
-            let pauses = pause::resume(session, args.scope.scope(), by).await?;
+            let pauses = end(session, args.scope.scope(), by, grace).await?;
             let still = still_covering(pause::all(session).await?, &args.scope);
             if pauses.is_empty() {
                 let others = match still.as_slice() {
@@ -137,7 +144,12 @@ pub async fn resume(config: &Config, args: &ResumeArgs) -> anyhow::Result<u8> {
                     answer.pauses.iter().map(|pause| format!("Resumed: {}", pause.describe()));
                 let still = answer.still.iter().flatten();
                 let still = still.map(|pause| format!("Still: {}", pause.describe()));
-                lines(resumed.chain(still))
+                let waits = (!grace.is_zero()).then(|| {
+                    "Drops go on when the pause ends; see `tailrace plan`, and repeat it with --yes to let \
+                     them go on at once"
+                        .to_owned()
+                });
+                lines(resumed.chain(still).chain(waits))
             })?;
             Ok(DONE)
         })

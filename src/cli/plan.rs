@@ -116,6 +116,10 @@ pub fn table_text(table: &TablePlanReport) -> String {
     let last = last(table.keep_last);
     text.push_str(&line(&format!(": {field} keep {keep}{last}, {mode} ({source} policy)")));
     text.push('\n');
+    if let Some(pending) = &table.pending {
+        text.push_str(&line(&format!("  waits        {}", pending.describe())));
+        text.push('\n');
+    }
     if let Some(pause) = &table.pause {
         text.push_str(&line(&format!("  paused       {}", pause.describe())));
         text.push('\n');

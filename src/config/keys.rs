@@ -218,6 +218,9 @@ settings! {
         /// Whether a table's property is believed whatever it ends: then max_drop_fraction holds for
         /// what comes late alone.
         trust_properties: bool = Default(false),
+        /// How long a change waits by which partitions may go earlier than before: of a policy, a pause that is
+        /// resumed, a hold that is released. What is confirmed waits for nothing, what keeps longer acts at once.
+        policy_grace: Span<0, { 30 * DAY }> = Default("1h"),
         /// How long an approval of held partitions is valid.
         approval_ttl: Span<MINUTE, { 30 * DAY }> = Default("24h"),
         /// Whether whoever set a policy, or saved a plan, may not approve what is held, by the tokens of the HTTP

@@ -12,6 +12,7 @@ use crate::catalog::connect::{Access, Database};
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, LiveTable, catalogs, live_tables};
 use crate::policy::effective;
+use crate::policy::grace::PolicyLimits;
 use crate::policy::{Mode, Policy};
 use crate::rules::expiry::{Judge, StoredTuple, Verdict};
 use crate::rules::instant::UtcInstant;
@@ -19,8 +20,8 @@ use crate::rules::instant::UtcInstant;
 /// What policies count, and how far their windows reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// The shortest `keep` that is acted upon.
-    pub min_keep: Duration,
+    /// What policies are held to.
+    pub policy_limits: PolicyLimits,
     /// `compaction.lead`: what expires within it is not worth a rewrite.
     pub lead: Duration,
 }
@@ -137,7 +138,7 @@ async fn table_debt(
     as_of: UtcInstant,
     rules: Rules,
 ) -> anyhow::Result<TableDebt> {
-    let (policy, problem) = match effective::look(connection, table, rules.min_keep).await? {
+    let (policy, problem) = match effective::look(connection, table, rules.policy_limits).await? {
         Ok(policy) => (policy, None),
         Err(problem) => (None, Some(problem)),
     };

@@ -2,6 +2,7 @@
 
 use super::report::{Block, Outlook};
 use crate::guards::Guards;
+use crate::policy::grace::PendingChange;
 use crate::policy::{Mode, Policy};
 use crate::rules::expiry::{KeptReason, Verdict};
 use crate::rules::instant::UtcInstant;
@@ -42,7 +43,7 @@ pub fn blocks(facts: &Facts<'_>, files: i64) -> Blocks {
     let mut found: Vec<Block> = Vec::new();
     let mut block = |by, what: String, until| found.push(Block { by, what, until });
     if let Some(pause) = &facts.guards.pause {
-        block("pause", pause.describe(), None);
+        block("pause", pause.describe(), pause.until);
     }
     let hold = facts.guards.holds.iter().find(|hold| Some(hold.hold_id) == facts.held_by);
     if let Some(hold) = hold {
@@ -64,7 +65,10 @@ pub fn blocks(facts: &Facts<'_>, files: i64) -> Blocks {
         && policy.mode != Mode::Enforce
         && facts.guards.pause.is_none()
     {
-        block("mode", format!("the policy's mode is {}", policy.mode), None);
+        let pending = policy.pending.as_ref().filter(|it| it.terms.mode == Mode::Enforce);
+        let waits = pending.map(|pending| format!("; {}", PendingChange::from(pending).describe()));
+        let what = format!("the policy's mode is {}{}", policy.mode, waits.unwrap_or_default());
+        block("mode", what, pending.and_then(|pending| pending.until));
     }
     if let Some(why) = &facts.clock_refused {
         block("clock", why.clone(), None);

@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::catalog::live_file::Counts;
+use crate::policy::grace::PendingChange;
 use crate::policy::{Mode, Policy, Source};
 use crate::rules::instant::UtcInstant;
 use crate::specs::{SpecReport, SpecState, Trust};
@@ -82,6 +83,10 @@ pub struct Rule {
     pub keep_last: Option<i32>,
     /// What the policy does; `paused` also where a pause covers the table.
     pub mode: Mode,
+    /// What comes into force later in the place of `keep`, `keep_last` and `mode`; left out where nothing does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub pending: Option<PendingChange>,
     /// Where it comes from.
     pub source: Source,
     /// Its revision.
@@ -99,6 +104,7 @@ impl Rule {
             keep: policy.keep.text().to_owned(),
             keep_last: policy.keep_last,
             mode: policy.mode,
+            pending: policy.pending.as_ref().map(PendingChange::from),
             source: policy.source,
             revision: policy.revision,
             since,

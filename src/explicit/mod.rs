@@ -6,6 +6,7 @@
 //! (both pure), `execute` does it. [`holds`] makes a hold of a request, and lists them.
 
 pub mod call;
+pub mod confirm;
 mod execute;
 pub mod fingerprint;
 pub mod holds;

@@ -98,7 +98,7 @@ pub struct NewHold<'a> {
 }
 
 /// The row of the statements below.
-macro_rules! hold {
+macro_rules! hold_of_row {
     ($row:expr) => {{
         let partitions: Option<Vec<HeldPartition>> = $row.partitions.map(|Json(them)| them);
         let scope = match (&partitions, $row.source_field_id, &$row.value) {
@@ -128,6 +128,8 @@ macro_rules! hold {
     }};
 }
 
+pub(super) use hold_of_row;
+
 /// All holds, those that have ended and were not yet released included, by id.
 pub async fn all(connection: &mut Session) -> sqlx::Result<Vec<Hold>> {
     let rows = sqlx::query!(
@@ -138,7 +140,7 @@ pub async fn all(connection: &mut Session) -> sqlx::Result<Vec<Hold>> {
     )
     .fetch_all(connection)
     .await?;
-    Ok(rows.into_iter().map(|row| hold!(row)).collect())
+    Ok(rows.into_iter().map(|row| hold_of_row!(row)).collect())
 }
 
 /// The holds of a table that have not ended, by id.
@@ -156,7 +158,7 @@ pub async fn of_table(connection: &mut Session, table: &TableIdentity) -> sqlx::
     )
     .fetch_all(connection)
     .await?;
-    Ok(rows.into_iter().map(|row| hold!(row)).collect())
+    Ok(rows.into_iter().map(|row| hold_of_row!(row)).collect())
 }
 
 /// Makes a hold. Waits for drops in their commits, as long as the session's `lock_timeout` allows: none that
@@ -198,7 +200,7 @@ pub async fn add(
     .fetch_one(&mut *transaction)
     .await?;
     transaction.commit().await?;
-    let hold = hold!(row);
+    let hold = hold_of_row!(row);
     let Hold { hold_id, catalog, namespace, table, held_by, reason, until, .. } = &hold;
     tracing::info!(
         event = events::HOLD_ADDED,
@@ -213,46 +215,4 @@ pub async fn add(
         "Partitions are held: no drop of tailrace ends them"
     );
     Ok(hold)
-}
-
-/// Releases a hold; gives it back, or `None` where there is none with this id.
-pub async fn release(
-    connection: &mut Session,
-    hold_id: i64,
-    by: &str,
-) -> sqlx::Result<Option<Hold>> {
-    let mut transaction = connection.begin().await?;
-    let rows = sqlx::query!(
-        r#"delete from tailrace.hold
-           where hold_id = $1
-           returning catalog_id, table_id, hold_id, catalog_name, namespace_name, table_name, table_uuid,
-                     partitions as "partitions: Json<Vec<HeldPartition>>", source_field_id, column_name,
-                     value, reason, held_by, held_at, until"#,
-        hold_id
-    )
-    .fetch_all(&mut *transaction)
-    .await?;
-    let mut released = None;
-    for row in rows {
-        raise(&mut transaction, row.catalog_id, Change::Loosens).await?;
-        released = Some(hold!(row));
-    }
-    transaction.commit().await?;
-    if let Some(hold) = &released {
-        let Hold { hold_id, catalog, namespace, table, held_by, held_at, until, .. } = hold;
-        tracing::info!(
-            event = events::HOLD_RELEASED,
-            catalog,
-            namespace,
-            table,
-            hold_id,
-            holds = hold.what(),
-            by,
-            held_by,
-            %held_at,
-            until = until.map(tracing::field::display),
-            "A hold is over"
-        );
-    }
-    Ok(released)
 }

@@ -1,6 +1,7 @@
 //! Pauses: `tailrace.pause`. A pause keeps every drop of ours from all catalogs, one catalog or one table, whatever
 //! their policies say, until somebody resumes it.
 
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -25,6 +26,10 @@ pub struct Pause {
     pub paused_by: String,
     /// Since when, by the database's clock.
     pub paused_at: UtcInstant,
+    /// When it ends, where somebody resumed what it covers; left out where nobody has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub until: Option<UtcInstant>,
 }
 
 impl Pause {
@@ -42,7 +47,8 @@ impl Pause {
     /// The pause in words: what, who, since when and why.
     pub fn describe(&self) -> String {
         let Pause { paused_by, paused_at, reason, .. } = self;
-        format!("{} is paused by {paused_by} since {paused_at}: {reason}", self.scope())
+        let until = self.until.map(|until| format!(" until {until}")).unwrap_or_default();
+        format!("{} is paused by {paused_by} since {paused_at}{until}: {reason}", self.scope())
     }
 }
 
@@ -68,30 +74,43 @@ pub enum PauseError {
     Database(#[from] sqlx::Error),
 }
 
-/// The row of the statements below.
-macro_rules! pause {
-    ($row:expr) => {
-        Pause {
-            catalog: $row.catalog_name,
-            namespace: $row.namespace_name,
-            table: $row.table_name,
-            reason: $row.reason,
-            paused_by: $row.paused_by,
-            paused_at: $row.paused_at.into(),
-        }
-    };
+/// A row of `tailrace.pause`.
+pub(super) struct PauseRow {
+    pub(super) catalog_name: Option<String>,
+    pub(super) namespace_name: Option<String>,
+    pub(super) table_name: Option<String>,
+    pub(super) reason: String,
+    pub(super) paused_by: String,
+    pub(super) paused_at: DateTime<Utc>,
+    pub(super) until: Option<DateTime<Utc>>,
 }
 
-/// All pauses: the widest first, then by name.
+impl From<PauseRow> for Pause {
+    fn from(row: PauseRow) -> Self {
+        Pause {
+            catalog: row.catalog_name,
+            namespace: row.namespace_name,
+            table: row.table_name,
+            reason: row.reason,
+            paused_by: row.paused_by,
+            paused_at: row.paused_at.into(),
+            until: row.until.map(UtcInstant::from),
+        }
+    }
+}
+
+/// All pauses that are in force: the widest first, then by name.
 pub async fn all(connection: &mut Session) -> sqlx::Result<Vec<Pause>> {
-    let rows = sqlx::query!(
-        r#"select catalog_name, namespace_name, table_name, reason, paused_by, paused_at
+    let rows = sqlx::query_as!(
+        PauseRow,
+        r#"select catalog_name, namespace_name, table_name, reason, paused_by, paused_at, until
            from tailrace.pause
+           where until is null or until > pg_catalog.clock_timestamp()
            order by catalog_name nulls first, namespace_name nulls first, table_name, pause_id"#
     )
     .fetch_all(connection)
     .await?;
-    Ok(rows.into_iter().map(|row| pause!(row)).collect())
+    Ok(rows.into_iter().map(Pause::from).collect())
 }
 
 /// The pause that covers a table; of several the widest.
@@ -99,22 +118,24 @@ pub async fn covering(
     connection: &mut Session,
     table: &TableIdentity,
 ) -> sqlx::Result<Option<Pause>> {
-    let row = sqlx::query!(
-        r#"select catalog_name, namespace_name, table_name, reason as "reason!",
-                  paused_by as "paused_by!", paused_at as "paused_at!"
-           from tailrace.pauses_of($1, $2, $3)
-           order by catalog_id nulls first, table_uuid nulls first, pause_id limit 1"#,
+    let row = sqlx::query_as!(
+        PauseRow,
+        r#"select p.catalog_name, p.namespace_name, p.table_name, p.reason, p.paused_by, p.paused_at,
+                  p.until
+           from tailrace.pauses_of($1, $2, $3) as o
+           join tailrace.pause p on p.pause_id = o.pause_id
+           order by p.catalog_id nulls first, p.table_uuid nulls first, p.pause_id limit 1"#,
         table.catalog_id,
         table.table_id,
         table.table_uuid
     )
     .fetch_optional(connection)
     .await?;
-    Ok(row.map(|row| pause!(row)))
+    Ok(row.map(Pause::from))
 }
 
 /// Pauses, in the name of `by`. Where the scope is paused already, that pause stays and is given back, with
-/// false. Waits for drops in their commits, as long as the session's `lock_timeout` allows: no drop of the scope
+/// false; one that was to end is made anew. Waits for drops in their commits, as long as the session's `lock_timeout` allows: no drop of the scope
 /// commits after this has returned.
 pub async fn pause(
     connection: &mut Session,
@@ -131,10 +152,15 @@ pub async fn pause(
     let (catalog_id, catalog_name) = catalog.unzip();
     let table = table.as_ref();
     let added = sqlx::query!(
-        r#"insert into tailrace.pause (catalog_id, catalog_name, table_uuid, namespace_name, table_name,
+        r#"insert into tailrace.pause as pause (catalog_id, catalog_name, table_uuid, namespace_name, table_name,
                reason, paused_by)
            values ($1, $2, $3, $4, $5, $6, $7)
-           on conflict (catalog_id, table_uuid) do nothing"#,
+           on conflict (catalog_id, table_uuid) do update
+           set until = null, catalog_name = excluded.catalog_name,
+               namespace_name = excluded.namespace_name, table_name = excluded.table_name,
+               reason = excluded.reason, paused_by = excluded.paused_by,
+               paused_at = pg_catalog.clock_timestamp()
+           where pause.until is not null"#,
         catalog_id,
         catalog_name.as_deref(),
         table.map(|table| table.table_uuid),
@@ -145,8 +171,9 @@ pub async fn pause(
     )
     .execute(&mut *transaction)
     .await?;
-    let row = sqlx::query!(
-        r#"select catalog_name, namespace_name, table_name, reason, paused_by, paused_at
+    let row = sqlx::query_as!(
+        PauseRow,
+        r#"select catalog_name, namespace_name, table_name, reason, paused_by, paused_at, until
            from tailrace.pause
            where catalog_id is not distinct from $1 and table_uuid is not distinct from $2"#,
         catalog_id,
@@ -155,7 +182,7 @@ pub async fn pause(
     .fetch_one(&mut *transaction)
     .await?;
     transaction.commit().await?;
-    let (pause, is_new) = (pause!(row), added.rows_affected() > 0);
+    let (pause, is_new) = (Pause::from(row), added.rows_affected() > 0);
     if is_new {
         let Pause { catalog, namespace, table, paused_by: by, reason, .. } = &pause;
         tracing::warn!(
@@ -171,93 +198,13 @@ pub async fn pause(
     Ok((pause, is_new))
 }
 
-/// Resumes what was paused under this name, or what bears the name now; gives those pauses back, none where
-/// it was not paused. Wider and narrower pauses stay.
-pub async fn resume(
-    connection: &mut Session,
-    scope: PauseScope<'_>,
-    by: &str,
-) -> sqlx::Result<Vec<Pause>> {
-    let (catalog, names) = match scope {
-        PauseScope::All => (None, None),
-        PauseScope::Catalog(catalog) => (Some(catalog), None),
-        PauseScope::Table(catalog, namespace, table) => (Some(catalog), Some((namespace, table))),
-    };
-    // A table that was renamed since is found by its UUID; one that is gone by its name.
-    let table = match resolved(connection, scope).await {
-        Ok((_, table)) => table,
-        Err(PauseError::NotFound(_)) => None,
-        Err(PauseError::Database(error)) => return Err(error),
-    };
-    let mut transaction = connection.begin().await?;
-    // Before the rows, as `pause` does: two that work on one scope then wait for each other in one order.
-    let raised = match catalog {
-        None => {
-            raise_all(&mut transaction, Change::Loosens).await?;
-            Vec::new()
-        }
-        Some(catalog) => raise_of(&mut transaction, catalog).await?,
-    };
-    let rows = sqlx::query!(
-        r#"delete from tailrace.pause
-           where catalog_name is not distinct from $1
-             and (table_name is null) = ($3::text is null)
-             and ($3::text is null or table_uuid = $4 or (namespace_name, table_name) = ($2, $3))
-           returning catalog_id, catalog_name, namespace_name, table_name, reason, paused_by, paused_at"#,
-        catalog,
-        names.map(|names| names.0),
-        names.map(|names| names.1),
-        table.map(|table| table.table_uuid)
-    )
-    .fetch_all(&mut *transaction)
-    .await?;
-    let mut resumed = Vec::new();
-    for row in rows {
-        if let Some(catalog_id) = row.catalog_id.filter(|id| !raised.contains(id)) {
-            raise(&mut transaction, catalog_id, Change::Loosens).await?;
-        }
-        resumed.push(pause!(row));
-    }
-    // Where nothing was paused, nothing changes.
-    match resumed.is_empty() {
-        true => transaction.rollback().await?,
-        false => transaction.commit().await?,
-    }
-    for Pause { catalog, namespace, table, paused_by, paused_at, reason } in &resumed {
-        tracing::warn!(
-            event = events::RESUMED,
-            catalog,
-            namespace,
-            table,
-            by,
-            paused_by,
-            %paused_at,
-            reason,
-            "Drops go on: a pause was taken away"
-        );
-    }
-    Ok(resumed)
-}
-
-/// Raises the revisions of the catalogs of which something is paused under this name; their ids.
-async fn raise_of(transaction: &mut Session, catalog: &str) -> sqlx::Result<Vec<i64>> {
-    let ids = sqlx::query_scalar!(
-        r#"select distinct catalog_id as "catalog_id!" from tailrace.pause
-           where catalog_name = $1 order by 1"#,
-        catalog
-    )
-    .fetch_all(&mut *transaction)
-    .await?;
-    for catalog_id in &ids {
-        raise(transaction, *catalog_id, Change::Loosens).await?;
-    }
-    Ok(ids)
-}
-
-type Resolved = (Option<(i64, String)>, Option<TableIdentity>);
+pub(super) type Resolved = (Option<(i64, String)>, Option<TableIdentity>);
 
 /// The catalog and the live table of a scope.
-async fn resolved(connection: &mut Session, scope: PauseScope<'_>) -> Result<Resolved, PauseError> {
+pub(super) async fn resolved(
+    connection: &mut Session,
+    scope: PauseScope<'_>,
+) -> Result<Resolved, PauseError> {
     let (name, table) = match scope {
         PauseScope::All => return Ok((None, None)),
         PauseScope::Catalog(catalog) => (catalog, None),

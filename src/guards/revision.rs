@@ -91,7 +91,9 @@ pub async fn loosened_since(
                           where catalog_id = $1 and loosened_at > $3)
                or exists (select from tailrace.hold
                           where catalog_id = $1 and table_uuid = $2 and until > $3
-                            and until <= pg_catalog.clock_timestamp()) as "is_so!""#,
+                            and until <= pg_catalog.clock_timestamp())
+               or exists (select from tailrace.pause
+                          where until > $3 and until <= pg_catalog.clock_timestamp()) as "is_so!""#,
         table.catalog_id,
         table.table_uuid,
         since.to_chrono()

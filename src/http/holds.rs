@@ -5,19 +5,21 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State as From;
 use axum::http::StatusCode;
-use serde::Deserialize;
-use utoipa::IntoParams;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::extract::{JsonBody, Named, NoParams, Params, TablePath};
 use super::failure::{ErrorBody, Failure};
 use super::sessions::Use;
 use super::state::State;
 use super::tokens::Caller;
-use crate::catalog::session::Session;
 use crate::explicit::call::TableRef;
+use crate::explicit::confirm;
 use crate::explicit::holds::{self, HoldAnswer, HoldBody, HoldsAnswer};
 use crate::explicit::problem::Problem;
-use crate::guards::hold;
+use crate::guards::hold::Hold;
+use crate::guards::release::release;
 
 /// The id in a hold's path.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -25,6 +27,23 @@ use crate::guards::hold;
 pub struct HoldPath {
     /// The hold's id.
     pub hold_id: i64,
+}
+
+/// Whether what is let go was seen.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct ConfirmedParams {
+    /// Let it go at once, and not after `guard.policy_grace`.
+    #[serde(default)]
+    pub confirmed: bool,
+}
+
+/// A hold that was released and ends later.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReleasedAnswer {
+    /// It keeps what it keeps until its `until`.
+    pub released: Hold,
 }
 
 /// All holds, with what each keeps.
@@ -108,13 +127,14 @@ pub async fn add_hold(
     state.carry(work).await.map(Json)
 }
 
-/// Releases a hold.
+/// Releases a hold: 204 where it is gone, 202 where it ends after `guard.policy_grace`, because it was not confirmed.
 #[utoipa::path(
     delete,
     path = "/holds/{hold_id}",
     tag = "guards",
-    params(HoldPath),
+    params(HoldPath, ConfirmedParams),
     responses(
+        (status = 202, body = ReleasedAnswer),
         (status = 204),
         (status = "4XX", body = ErrorBody),
         (status = "5XX", body = ErrorBody),
@@ -124,20 +144,22 @@ pub async fn release_hold(
     From(state): From<Arc<State>>,
     caller: Caller,
     Named(path): Named<HoldPath>,
-    Params(NoParams {}): Params<NoParams>,
-) -> Result<StatusCode, Failure> {
+    Params(ConfirmedParams { confirmed }): Params<ConfirmedParams>,
+) -> Result<Response, Failure> {
+    let settings = &state.settings;
+    let grace = confirm::grace(confirmed, settings.policy_limits.grace, settings.four_eyes)
+        .map_err(Failure::Problem)?;
     let mut session = state.sessions.open(Use::Change).await?;
     let work = async move {
-        let released = release(&mut session.connection, path.hold_id, &caller.name).await;
+        let hold_id = path.hold_id;
+        let released = release(&mut session.connection, hold_id, &caller.name, grace).await;
         session.close().await;
-        released
+        let none = || Failure::Problem(Problem::NotFound(format!("there is no hold {hold_id}")));
+        let released = released?.ok_or_else(none)?;
+        Ok(match grace.is_zero() {
+            true => StatusCode::NO_CONTENT.into_response(),
+            false => (StatusCode::ACCEPTED, Json(ReleasedAnswer { released })).into_response(),
+        })
     };
-    state.carry(work).await.map(|()| StatusCode::NO_CONTENT)
-}
-
-async fn release(connection: &mut Session, hold_id: i64, by: &str) -> Result<(), Failure> {
-    match hold::release(connection, hold_id, by).await? {
-        Some(_) => Ok(()),
-        None => Err(Failure::Problem(Problem::NotFound(format!("there is no hold {hold_id}")))),
-    }
+    state.carry(work).await
 }

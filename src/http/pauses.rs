@@ -9,13 +9,16 @@ use utoipa::ToSchema;
 
 use super::extract::{CatalogPath, JsonBody, Named, NoParams, Params, TablePath};
 use super::failure::{ErrorBody, Failure};
+use super::holds::ConfirmedParams;
 use super::sessions::Use;
 use super::state::State;
 use super::tokens::Caller;
 use crate::explicit::call::TableRef;
+use crate::explicit::confirm;
 use crate::explicit::problem::Problem;
 use crate::explicit::validate::{LONGEST_MESSAGE, fits};
 use crate::guards::pause::{self, Pause, PauseError, PauseScope};
+use crate::guards::resume::resume;
 
 /// The body that pauses.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -142,11 +145,13 @@ pub async fn pause_table(
     put(&state, caller, Where::Table(path.table()), body).await
 }
 
-/// Takes the pause of every catalog away. Pauses of single catalogs and tables stay.
+/// Takes the pause of every catalog away, after `guard.policy_grace` unless it is confirmed: it has an `until` until then.
+/// Pauses of single catalogs and tables stay.
 #[utoipa::path(
     delete,
     path = "/pause",
     tag = "guards",
+    params(ConfirmedParams),
     responses(
         (status = 200, body = PausesAnswer),
         (status = "4XX", body = ErrorBody),
@@ -156,9 +161,9 @@ pub async fn pause_table(
 pub async fn resume_all(
     From(state): From<Arc<State>>,
     caller: Caller,
-    Params(NoParams {}): Params<NoParams>,
+    Params(params): Params<ConfirmedParams>,
 ) -> Result<Json<PausesAnswer>, Failure> {
-    delete(&state, caller, Where::All).await
+    delete(&state, caller, Where::All, params).await
 }
 
 /// Takes a catalog's pause away. Those of its tables stay.
@@ -166,7 +171,7 @@ pub async fn resume_all(
     delete,
     path = "/catalogs/{catalog}/pause",
     tag = "guards",
-    params(CatalogPath),
+    params(CatalogPath, ConfirmedParams),
     responses(
         (status = 200, body = PausesAnswer),
         (status = "4XX", body = ErrorBody),
@@ -177,9 +182,9 @@ pub async fn resume_catalog(
     From(state): From<Arc<State>>,
     caller: Caller,
     Named(path): Named<CatalogPath>,
-    Params(NoParams {}): Params<NoParams>,
+    Params(params): Params<ConfirmedParams>,
 ) -> Result<Json<PausesAnswer>, Failure> {
-    delete(&state, caller, Where::Catalog(path.catalog)).await
+    delete(&state, caller, Where::Catalog(path.catalog), params).await
 }
 
 /// Takes a table's pause away: the one that was made under this name, or of the table that has it now.
@@ -187,7 +192,7 @@ pub async fn resume_catalog(
     delete,
     path = "/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/pause",
     tag = "guards",
-    params(TablePath),
+    params(TablePath, ConfirmedParams),
     responses(
         (status = 200, body = PausesAnswer),
         (status = "4XX", body = ErrorBody),
@@ -198,9 +203,9 @@ pub async fn resume_table(
     From(state): From<Arc<State>>,
     caller: Caller,
     Named(path): Named<TablePath>,
-    Params(NoParams {}): Params<NoParams>,
+    Params(params): Params<ConfirmedParams>,
 ) -> Result<Json<PausesAnswer>, Failure> {
-    delete(&state, caller, Where::Table(path.table())).await
+    delete(&state, caller, Where::Table(path.table()), params).await
 }
 
 async fn put(
@@ -232,10 +237,14 @@ async fn delete(
     state: &Arc<State>,
     caller: Caller,
     of: Where,
+    ConfirmedParams { confirmed }: ConfirmedParams,
 ) -> Result<Json<PausesAnswer>, Failure> {
+    let settings = &state.settings;
+    let grace = confirm::grace(confirmed, settings.policy_limits.grace, settings.four_eyes)
+        .map_err(Failure::Problem)?;
     let mut session = state.sessions.open(Use::Change).await?;
     let work = async move {
-        let resumed = pause::resume(&mut session.connection, of.scope(), &caller.name).await;
+        let resumed = resume(&mut session.connection, of.scope(), &caller.name, grace).await;
         session.close().await;
         match resumed? {
             none if none.is_empty() => {

@@ -175,7 +175,7 @@ async fn set(
         by,
         reason: body.reason.as_deref(),
     };
-    let set = set_policy(connection, wanted, settings.min_keep)
+    let set = set_policy(connection, wanted, settings.policy_limits)
         .await
         .map_err(|error| Failure::of(&error, Problem::Validation))?;
     policy_changed(connection, &set.table, claims).await;

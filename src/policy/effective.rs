@@ -1,14 +1,14 @@
 //! Which policy is in force for a table.
 
-use std::time::Duration;
-
 use crate::catalog::session::Session;
 use crate::catalog::specs::{live_columns, table_shape};
 use crate::catalog::tables::{LiveTable, TableIdentity};
 use crate::events;
 use crate::guards::Guards;
+use crate::policy::grace::{PendingChange, PolicyLimits};
 use crate::policy::history::Changer;
-use crate::policy::store::{self, PolicyRow, PolicyRows};
+use crate::policy::row::{PolicyRow, PolicyRows};
+use crate::policy::store;
 use crate::policy::{Policy, Source, property};
 
 /// The policy in force, or why there is none although somebody asked for one; `Ok(None)` where
@@ -20,14 +20,14 @@ pub type Effective = Result<Option<Policy>, String>;
 pub async fn look(
     connection: &mut Session,
     table: &LiveTable,
-    min_keep: Duration,
+    limits: PolicyLimits,
 ) -> sqlx::Result<Effective> {
     // Before the rest: what changes after this is seen under the commit lock by its revision.
     let guards = Guards::read(connection, &table.identity).await?;
     let rows = store::rows(connection, &table.identity).await?;
     let policy = match &rows.stored {
-        Some(row) => stored(connection, table, row, min_keep).await?,
-        None => from_property(connection, table, &rows, min_keep).await?.transpose(),
+        Some(row) => stored(connection, table, row, limits).await?,
+        None => from_property(connection, table, &rows, limits).await?.transpose(),
     };
     Ok(guarded(policy, guards))
 }
@@ -42,13 +42,13 @@ fn guarded(policy: Effective, guards: Guards) -> Effective {
 pub async fn look_and_mirror(
     connection: &mut Session,
     table: &LiveTable,
-    min_keep: Duration,
+    limits: PolicyLimits,
 ) -> sqlx::Result<Effective> {
     let guards = Guards::for_drop(connection, &table.identity).await?;
     let rows = store::rows(connection, &table.identity).await?;
-    let mirrored = mirror(connection, table, &rows, min_keep).await?;
+    let mirrored = mirror(connection, table, &rows, limits).await?;
     let policy = match &rows.stored {
-        Some(row) => stored(connection, table, row, min_keep).await?,
+        Some(row) => stored(connection, table, row, limits).await?,
         None => mirrored.transpose(),
     };
     Ok(guarded(policy, guards))
@@ -59,10 +59,10 @@ pub async fn look_and_mirror(
 pub async fn mirror_news(
     connection: &mut Session,
     table: &LiveTable,
-    min_keep: Duration,
+    limits: PolicyLimits,
 ) -> sqlx::Result<()> {
     let rows = store::rows(connection, &table.identity).await?;
-    let read = from_property(connection, table, &rows, min_keep).await?;
+    let read = from_property(connection, table, &rows, limits).await?;
     let is_noted = match (&read, &rows.mirror) {
         (Some(Ok(policy)), _) => policy.revision != 0,
         (Some(Err(problem)), Some(row)) => row.problem.as_ref() == Some(problem),
@@ -71,7 +71,7 @@ pub async fn mirror_news(
         (None, mirror) => mirror.is_none(),
     };
     if !is_noted {
-        mirror(connection, table, &rows, min_keep).await?;
+        mirror(connection, table, &rows, limits).await?;
     }
     Ok(())
 }
@@ -80,33 +80,33 @@ async fn stored(
     connection: &mut Session,
     table: &LiveTable,
     row: &PolicyRow,
-    min_keep: Duration,
+    limits: PolicyLimits,
 ) -> sqlx::Result<Effective> {
     let TableIdentity { catalog_id, table_id, .. } = table.identity;
     let shape = live_columns(connection, catalog_id, table_id).await?;
-    Ok(row.policy(&shape).and_then(|policy| checked(policy, min_keep)).map(Some))
+    Ok(row.policy(&shape).and_then(|policy| checked(policy, limits)).map(Some))
 }
 
 /// What the property alone says: the policy that would take over without a stored one.
 pub async fn property_alone(
     connection: &mut Session,
     table: &LiveTable,
-    min_keep: Duration,
+    limits: PolicyLimits,
 ) -> sqlx::Result<Option<Result<Policy, String>>> {
     let rows = store::rows(connection, &table.identity).await?;
-    from_property(connection, table, &rows, min_keep).await
+    from_property(connection, table, &rows, limits).await
 }
 
 async fn from_property(
     connection: &mut Session,
     table: &LiveTable,
     rows: &PolicyRows,
-    min_keep: Duration,
+    limits: PolicyLimits,
 ) -> sqlx::Result<Option<Result<Policy, String>>> {
     let Some(value) = &table.property else { return Ok(None) };
     let identity = &table.identity;
     let shape = table_shape(connection, identity.catalog_id, identity.table_id).await?;
-    Ok(Some(property::read(value, rows.mirror.as_ref(), &shape, min_keep)))
+    Ok(Some(property::read(value, rows.mirror.as_ref(), &shape, limits)))
 }
 
 /// Reads the property, brings its mirror up to date, and tells the log what changed.
@@ -114,7 +114,7 @@ async fn mirror(
     connection: &mut Session,
     table: &LiveTable,
     rows: &PolicyRows,
-    min_keep: Duration,
+    limits: PolicyLimits,
 ) -> sqlx::Result<Option<Result<Policy, String>>> {
     let identity = &table.identity;
     let TableIdentity { catalog, namespace, table: name, .. } = identity;
@@ -133,7 +133,7 @@ async fn mirror(
         return Ok(None);
     };
     let shape = table_shape(connection, identity.catalog_id, identity.table_id).await?;
-    let read = |rows: &PolicyRows| property::read(value, rows.mirror.as_ref(), &shape, min_keep);
+    let read = |rows: &PolicyRows| property::read(value, rows.mirror.as_ref(), &shape, limits);
     match read(rows) {
         Err(problem) => {
             store::note_problem(connection, identity, &problem).await?;
@@ -149,13 +149,16 @@ async fn mirror(
         }
         Ok(policy) if policy.revision != 0 => Ok(Some(Ok(policy))),
         Ok(_) => {
-            let put = store::put(connection, identity, Changer::PROPERTY, read).await?;
+            let put =
+                store::put(connection, identity, Changer::PROPERTY, limits.grace, read).await?;
             if let Ok((_, policy)) = &put {
                 tracing::info!(
                     event = events::PROPERTY_MIRRORED,
                     catalog, namespace, table = name, revision = policy.revision,
                     field = policy.field.text(), column = policy.field.column(),
                     keep = %policy.keep, mode = %policy.mode,
+                    waits = policy.pending.as_ref()
+                        .map(|pending| PendingChange::from(pending).describe()),
                     "A table property became the table's policy"
                 );
             }
@@ -165,8 +168,8 @@ async fn mirror(
 }
 
 /// A stored policy was checked when it was set; the guard may have been raised since.
-fn checked(policy: Policy, min_keep: Duration) -> Result<Policy, String> {
-    match policy.keep.clone().at_least(min_keep) {
+fn checked(policy: Policy, limits: PolicyLimits) -> Result<Policy, String> {
+    match policy.keep.clone().at_least(limits.min_keep) {
         Ok(_) => Ok(policy),
         Err(error) => Err(error.to_string()),
     }

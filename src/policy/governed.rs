@@ -1,7 +1,6 @@
 //! What a policy means for its table: the one loader of what passes, plans, claims and reports judge by.
 
-use std::time::Duration;
-
+use super::grace::PolicyLimits;
 use super::{Mode, Policy, Source, effective, store};
 use crate::catalog::checks::property::{PropertySince, property_since};
 use crate::catalog::session::Session;
@@ -28,9 +27,9 @@ impl Governed {
     pub async fn read(
         connection: &mut Session,
         live: LiveTable,
-        min_keep: Duration,
+        limits: PolicyLimits,
     ) -> sqlx::Result<Option<Self>> {
-        let policy = match effective::look(connection, &live, min_keep).await? {
+        let policy = match effective::look(connection, &live, limits).await? {
             Ok(None) => return Ok(None),
             Ok(Some(policy)) => Ok(policy),
             Err(problem) => Err(problem),

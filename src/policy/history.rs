@@ -56,6 +56,7 @@ pub struct PolicyTerms {
 
 impl From<&Policy> for PolicyTerms {
     fn from(policy: &Policy) -> Self {
+        let policy = policy.clone().asked();
         PolicyTerms {
             field: policy.field.text().to_owned(),
             source_field_id: policy.source_field_id,

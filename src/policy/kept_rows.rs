@@ -1,7 +1,10 @@
 //! Rows of `tailrace.policy` with their tables, whether or not these exist: for listings, and for a person
 //! who settles the policies of tables that are gone (see [`super::tombstones`]).
 
-use super::store::PolicyRow;
+use sqlx::types::Json;
+
+use super::grace::PendingTerms;
+use super::row::PolicyRow;
 use crate::catalog::session::Session;
 
 /// A row with its table, whether or not that is there.
@@ -28,7 +31,10 @@ pub async fn all_rows(connection: &mut Session) -> sqlx::Result<Vec<KeptRow>> {
     let rows = sqlx::query!(
         r#"select catalog_id, table_id, catalog_name, namespace_name, table_name, gone_seen_at,
                   source, table_uuid, field, source_field_id, keep, keep_seconds, keep_last, mode,
-                  fence, is_confirmed, property_text, problem, revision, updated_at, updated_by
+                  fence, is_confirmed, property_text, problem, revision, updated_at, updated_by,
+                  case when pending_revision = revision then pending end
+                    as "pending: Json<PendingTerms>",
+                  pending_until
            from tailrace.policy"#
     )
     .fetch_all(connection)
@@ -56,6 +62,9 @@ pub async fn all_rows(connection: &mut Session) -> sqlx::Result<Vec<KeptRow>> {
             revision: row.revision,
             updated_at: row.updated_at,
             updated_by: row.updated_by,
+            pending: row.pending,
+            pending_until: row.pending_until,
+            pending_is_over: false,
         },
     });
     Ok(kept.collect())

@@ -3,16 +3,20 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
+use sqlx::types::Json;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::Source;
+use super::grace::PendingChange;
 use super::present::PolicyField;
-use super::store::{self, PolicyRow, PolicyRows};
+use super::row::{PolicyRow, PolicyRows};
+use super::store;
 use super::tombstones::Tombstone;
 use crate::catalog::session::Session;
 use crate::catalog::specs::live_columns;
 use crate::catalog::tables::{LiveTable, TableIdentity};
+use crate::rules::instant::UtcInstant;
 
 /// Policies, as JSON has them: those of a table, the stored one and the property's, or of several.
 #[derive(Debug, Serialize, ToSchema)]
@@ -55,6 +59,10 @@ pub struct ListedPolicy {
     pub mode: String,
     /// Whether its drops are fenced.
     pub fence: bool,
+    /// What comes into force later in the place of `keep`, `keep_last` and `mode`; left out where nothing does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub pending: Option<PendingChange>,
     /// Never used twice.
     pub revision: i64,
     /// When it was last changed.
@@ -101,6 +109,10 @@ impl ListedPolicy {
             keep_last: row.keep_last,
             mode: row.mode,
             fence: row.fence,
+            pending: row.pending.map(|Json(terms)| PendingChange {
+                until: row.pending_until.map(UtcInstant::from),
+                terms,
+            }),
             revision: row.revision,
             updated_at: row.updated_at,
             updated_by: row.updated_by,

@@ -1,18 +1,21 @@
 //! What a policy is ([`Policy`]), how its parts are read ([`keep`](crate::rules::keep), [`keep_last`], [`field`],
 //! [`property`]), what its field is called by now ([`present`]), how one is stored on demand ([`set`]) and taken
-//! away ([`mod@unset`]) and where it is kept ([`store`]), also when its table is gone ([`tombstones`]); who changed
-//! one ([`history`]), and since when one is in force ([`governed`]).
+//! away ([`mod@unset`]) and where it is kept ([`store`], [`row`]), also when its table is gone ([`tombstones`]); who changed
+//! one ([`history`]), since when one is in force ([`governed`]), and how long a change waits ([`grace`], [`coming`]).
 
+pub mod coming;
 pub mod command;
 pub(crate) mod effective;
 pub mod field;
 pub mod governed;
+pub mod grace;
 pub mod history;
 pub mod keep_last;
 pub mod kept_rows;
 pub mod listing;
 pub mod present;
 pub mod property;
+pub mod row;
 pub mod set;
 pub mod store;
 pub mod tombstones;
@@ -25,6 +28,7 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 use crate::guards::Guards;
 use crate::rules::keep::Keep;
+use grace::Pending;
 use present::PolicyField;
 
 /// What a policy does.
@@ -75,6 +79,8 @@ pub struct Policy {
     pub property_text: Option<String>,
     /// Whether whoever set it was shown what the policy drops, and confirmed that.
     pub is_confirmed: bool,
+    /// What comes into force later in the place of `keep`, `keep_last` and `mode`.
+    pub pending: Option<Pending>,
     /// What guards its table; nothing where the policy was read by itself.
     pub guards: Guards,
 }

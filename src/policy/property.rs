@@ -4,14 +4,13 @@
 //! `"keep_last"` (a number), `"mode"` and `"fence"`. A property with any other key is refused, because somebody may rely on what the key
 //! means.
 
-use std::time::Duration;
-
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::field::FieldExpression;
+use super::grace::PolicyLimits;
 use super::present::PolicyField;
-use super::store::PolicyRow;
+use super::row::PolicyRow;
 use super::{Mode, Policy, Source, keep_last};
 use crate::catalog::specs::TableShape;
 use crate::guards::Guards;
@@ -39,7 +38,8 @@ struct PropertyText {
 /// The field is bound to the column that it meant when it was first seen: the same field text
 /// follows that column through renames and spec changes, and is refused once it names another.
 /// A mode that the text leaves out is the mirror's, as it is for a stored policy, so that a change of
-/// `keep` alone arms nothing; without a mirror it enforces.
+/// `keep` alone arms nothing; without a mirror it enforces. A change by which partitions may go earlier waits
+/// ([`super::grace`]).
 /// The revision is the mirror's, 0 where the mirror says something else.
 ///
 /// # Errors
@@ -48,7 +48,7 @@ pub fn read(
     value: &Value,
     mirror: Option<&PolicyRow>,
     shape: &TableShape,
-    min_keep: Duration,
+    limits: PolicyLimits,
 ) -> Result<Policy, String> {
     let refused = |reason: String| format!("table property {PROPERTY} is not followed: {reason}");
     let Value::String(text) = value else {
@@ -57,7 +57,7 @@ pub fn read(
     let Object(parsed) = serde_json::from_str::<Object<PropertyText>>(text)
         .map_err(|error| refused(format!("{error}, in {}", shortened(text))))?;
     let keep = Keep::parse(&parsed.keep)
-        .and_then(|keep| keep.at_least(min_keep))
+        .and_then(|keep| keep.at_least(limits.min_keep))
         .map_err(|error| refused(error.to_string()))?;
     let keep_last = keep_last::read(parsed.keep_last).map_err(&refused)?;
     let expression =
@@ -82,17 +82,18 @@ pub fn read(
             _ => row.source_field_id,
         },
     };
-    let mode = match (parsed.mode, mirror) {
+    let before = mirror.map(|row| row.policy(shape)).transpose().map_err(&refused)?;
+    let mode = match (parsed.mode, &before) {
         (Some(mode), _) => mode,
-        (None, Some(row)) => row.mode.parse().map_err(refused)?,
+        (None, Some(before)) => before.clone().asked().mode,
         (None, None) => Mode::Enforce,
     };
     let unchanged = mirror.filter(|row| {
         row.property_text.as_deref() == Some(text)
-            && row.problem.is_none()
+            && row.is_followed()
             && row.source_field_id == source_field_id
     });
-    Ok(Policy {
+    let asked = Policy {
         source: Source::Property,
         field: PolicyField::of(&parsed.field, source_field_id, shape),
         source_field_id,
@@ -103,7 +104,19 @@ pub fn read(
         is_confirmed: unchanged.is_some_and(|row| row.is_confirmed),
         revision: unchanged.map_or(0, |row| row.revision),
         property_text: Some(text.clone()),
+        pending: None,
         guards: Guards::default(),
+    };
+    Ok(match (unchanged, before) {
+        // What its mirror says of what is in force by now counts.
+        (Some(_), Some(Policy { keep, keep_last, mode, pending, .. })) => {
+            Policy { keep, keep_last, mode, pending, ..asked }
+        }
+        // What was not followed dropped nothing.
+        (_, before) => {
+            let is_followed = mirror.is_some_and(PolicyRow::is_followed);
+            asked.after(before.filter(|_| is_followed).as_ref(), limits.grace)
+        }
     })
 }
 

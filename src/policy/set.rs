@@ -1,11 +1,10 @@
 //! Stores a policy, for every caller that sets one.
 
-use std::time::Duration;
-
 use super::field::FieldExpression;
+use super::grace::{PendingChange, PolicyLimits};
 use super::history::Changer;
 use super::present::PolicyField;
-use super::store::PolicyRows;
+use super::row::{PolicyRow, PolicyRows};
 use super::{Mode, Policy, Source, keep_last, property, store};
 use crate::catalog::clock;
 use crate::catalog::restore::note_head;
@@ -67,9 +66,9 @@ impl Prepared {
     async fn read(
         connection: &mut Session,
         wanted: &Wanted<'_>,
-        min_keep: Duration,
+        limits: PolicyLimits,
     ) -> anyhow::Result<Self> {
-        let keep = Keep::parse(wanted.keep)?.at_least(min_keep)?;
+        let keep = Keep::parse(wanted.keep)?.at_least(limits.min_keep)?;
         let keep_last = keep_last::read(wanted.keep_last).map_err(anyhow::Error::msg)?;
         let expression = FieldExpression::parse(wanted.field)?;
         let table = find_table(connection, wanted.catalog, wanted.namespace, wanted.table).await?;
@@ -92,35 +91,40 @@ impl Prepared {
         &self,
         wanted: &Wanted<'_>,
         rows: &PolicyRows,
-        min_keep: Duration,
+        limits: PolicyLimits,
     ) -> Result<Policy, String> {
         let Prepared { table, shape, source_field_id, keep, keep_last } = self;
-        let before = rows.stored.as_ref().map(|row| row.policy(shape)).transpose()?;
+        let in_force = rows.stored.as_ref().map(|row| row.policy(shape)).transpose()?;
+        let before = in_force.clone().map(Policy::asked);
         // Of a property that is not followed, or gone and not yet seen to be, what its mirror says: it has that
         // mode again once it is followed.
         let of_property = table
             .property
             .as_ref()
-            .and_then(|value| property::read(value, rows.mirror.as_ref(), shape, min_keep).ok());
+            .and_then(|value| property::read(value, rows.mirror.as_ref(), shape, limits).ok())
+            .map(Policy::asked);
+        let mirror = rows.mirror.as_ref().map(|row| row.policy(shape)).transpose()?;
+        let followed =
+            || mirror.clone().filter(|_| rows.mirror.as_ref().is_some_and(PolicyRow::is_followed));
+        let in_force = in_force.or_else(followed);
+        let mirror = mirror.map(Policy::asked);
         let mode_of_property = || of_property.as_ref().map(|property| property.mode);
-        let existing = match (
-            before.as_ref().map(|before| before.mode).or_else(mode_of_property),
-            &rows.mirror,
-        ) {
-            (Some(mode), _) => Some(mode),
-            (None, Some(mirror)) => Some(mirror.mode.parse()?),
-            // Nor does a text that was never followed arm what it wants watched or paused.
-            (None, None) => table.property.as_ref().and_then(property::mode_of_text),
-        };
+        let existing =
+            match (before.as_ref().map(|before| before.mode).or_else(mode_of_property), &mirror) {
+                (Some(mode), _) => Some(mode),
+                (None, Some(mirror)) => Some(mirror.mode),
+                // Nor does a text that was never followed arm what it wants watched or paused.
+                (None, None) => table.property.as_ref().and_then(property::mode_of_text),
+            };
         // A policy that takes the place of another keeps no fewer by saying nothing of them.
-        let kept_last = || match (&before, &of_property, &rows.mirror) {
+        let kept_last = || match (&before, &of_property, &mirror) {
             (Some(before), ..) => before.keep_last,
             (None, Some(property), _) => property.keep_last,
             (None, None, Some(mirror)) => mirror.keep_last,
             (None, None, None) => None,
         };
         let mode = wanted.mode.or(existing).unwrap_or(Mode::Enforce);
-        Ok(Policy {
+        let asked = Policy {
             source: Source::Stored,
             field: PolicyField::of(wanted.field.trim(), *source_field_id, shape),
             source_field_id: *source_field_id,
@@ -131,8 +135,10 @@ impl Prepared {
             is_confirmed: wanted.is_confirmed && mode == Mode::Enforce,
             revision: 0,
             property_text: None,
+            pending: None,
             guards: Guards::default(),
-        })
+        };
+        Ok(asked.after(in_force.as_ref(), limits.grace))
     }
 }
 
@@ -140,11 +146,11 @@ impl Prepared {
 pub async fn would_set(
     connection: &mut Session,
     wanted: &Wanted<'_>,
-    min_keep: Duration,
+    limits: PolicyLimits,
 ) -> anyhow::Result<(TableIdentity, Policy)> {
-    let prepared = Prepared::read(connection, wanted, min_keep).await?;
+    let prepared = Prepared::read(connection, wanted, limits).await?;
     let rows = store::rows(connection, &prepared.table.identity).await?;
-    let policy = prepared.policy(wanted, &rows, min_keep).map_err(anyhow::Error::msg)?;
+    let policy = prepared.policy(wanted, &rows, limits).map_err(anyhow::Error::msg)?;
     Ok((prepared.table.identity, policy))
 }
 
@@ -154,19 +160,19 @@ pub async fn would_set(
 /// Takes no commit lock.
 ///
 /// # Errors
-/// A text that is no `keep` or no field, a `keep` below `min_keep`, no such table, one that is
+/// A text that is no `keep` or no field, a `keep` below `limits.min_keep`, no such table, one that is
 /// not made of parquet files, or a field that says nothing of time; in words for whoever asked.
 pub async fn set_policy(
     connection: &mut Session,
     wanted: Wanted<'_>,
-    min_keep: Duration,
+    limits: PolicyLimits,
 ) -> anyhow::Result<Set> {
-    let prepared = Prepared::read(connection, &wanted, min_keep).await?;
+    let prepared = Prepared::read(connection, &wanted, limits).await?;
     let identity = &prepared.table.identity;
     copy_specs(connection, identity.catalog_id, None).await?;
     let changer = Changer { name: wanted.by, reason: wanted.reason };
-    let made_of = |rows: &PolicyRows| prepared.policy(&wanted, rows, min_keep);
-    let put = store::put(connection, identity, changer, made_of);
+    let made_of = |rows: &PolicyRows| prepared.policy(&wanted, rows, limits);
+    let put = store::put(connection, identity, changer, limits.grace, made_of);
     let (rows, policy) = put.await?.map_err(anyhow::Error::msg)?;
     let before = rows.stored.as_ref().map(|row| row.policy(&prepared.shape));
     let before = before.transpose().map_err(anyhow::Error::msg)?;
@@ -177,6 +183,7 @@ pub async fn set_policy(
         mode = %policy.mode,
         revision = policy.revision, by = wanted.by, reason = wanted.reason,
         confirmed = policy.is_confirmed,
+        waits = policy.pending.as_ref().map(|pending| PendingChange::from(pending).describe()),
         "A policy was set"
     );
     Ok(Set { table: prepared.table.identity, before, policy })

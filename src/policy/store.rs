@@ -8,118 +8,30 @@
 //! A row is of one table, by its UUID. Where that is gone the row stays for a while as a tombstone
 //! (see [`super::tombstones`]).
 
-use uuid::Uuid;
+use std::time::Duration;
 
+use sqlx::types::Json;
+
+use super::grace::{Pending, PendingTerms};
 use super::history::{self, Changer, PolicyTerms};
-use super::present::PolicyField;
+use super::row::{PolicyRow, PolicyRows};
 use super::{Policy, Source};
 use crate::catalog::session::Session;
-use crate::catalog::specs::TableShape;
 use crate::catalog::tables::TableIdentity;
-use crate::guards::Guards;
-use crate::rules::keep::Keep;
-
-/// A row of `tailrace.policy`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PolicyRow {
-    /// `stored` or `property`.
-    pub source: String,
-    /// The UUID of the table that it is for.
-    pub table_uuid: Uuid,
-    /// As written.
-    pub field: String,
-    /// The column that it means.
-    pub source_field_id: i64,
-    /// As written.
-    pub keep: String,
-    /// The same in seconds.
-    pub keep_seconds: i64,
-    /// So many of the newest time values stay whatever their age.
-    pub keep_last: Option<i32>,
-    /// `enforce`, `observe` or `paused`.
-    pub mode: String,
-    /// Whether its drops are fenced.
-    pub fence: bool,
-    /// Whether whoever set it was shown what the policy drops, and confirmed that.
-    pub is_confirmed: bool,
-    /// The property's text that a mirror was read from.
-    pub property_text: Option<String>,
-    /// Why a mirror is not followed.
-    pub problem: Option<String>,
-    /// Never used twice.
-    pub revision: i64,
-    /// When it was last changed.
-    pub updated_at: chrono::DateTime<chrono::Utc>,
-    /// By whom.
-    pub updated_by: String,
-}
-
-impl PolicyRow {
-    /// Where it comes from.
-    pub fn source(&self) -> Source {
-        if self.source == "stored" { Source::Stored } else { Source::Property }
-    }
-
-    /// The row as a policy, of a table with these columns.
-    ///
-    /// # Errors
-    /// A mode that this version does not know.
-    pub fn policy(&self, shape: &TableShape) -> Result<Policy, String> {
-        Ok(Policy {
-            source: self.source(),
-            field: PolicyField::of(&self.field, self.source_field_id, shape),
-            source_field_id: self.source_field_id,
-            keep: Keep::from_stored(self.keep.clone(), self.keep_seconds),
-            keep_last: self.keep_last,
-            mode: self.mode.parse()?,
-            fence: self.fence,
-            is_confirmed: self.is_confirmed,
-            revision: self.revision,
-            property_text: self.property_text.clone(),
-            guards: Guards::default(),
-        })
-    }
-}
-
-impl From<&PolicyRow> for PolicyTerms {
-    fn from(row: &PolicyRow) -> Self {
-        PolicyTerms {
-            field: row.field.clone(),
-            source_field_id: row.source_field_id,
-            keep: row.keep.clone(),
-            keep_last: row.keep_last,
-            mode: row.mode.clone(),
-            fence: row.fence,
-            problem: row.problem.clone(),
-        }
-    }
-}
-
-/// The rows of one table: the stored policy and the property's mirror.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PolicyRows {
-    /// The row of source `stored`.
-    pub stored: Option<PolicyRow>,
-    /// The row of source `property`: the mirror of the table's property.
-    pub mirror: Option<PolicyRow>,
-}
-
-impl PolicyRows {
-    /// The row of a source.
-    fn of(&self, source: Source) -> Option<&PolicyRow> {
-        match source {
-            Source::Stored => self.stored.as_ref(),
-            Source::Property => self.mirror.as_ref(),
-        }
-    }
-}
+use crate::rules::instant::UtcInstant;
 
 /// Reads the rows of a table, by its UUID.
 pub async fn rows(connection: &mut Session, table: &TableIdentity) -> sqlx::Result<PolicyRows> {
     let rows = sqlx::query_as!(
         PolicyRow,
         r#"select source, table_uuid, field, source_field_id, keep, keep_seconds, keep_last, mode,
-                  fence, is_confirmed, property_text, problem, revision, updated_at, updated_by
+                  fence, is_confirmed, property_text, problem, revision, updated_at, updated_by,
+                  case when pending_revision = revision then pending end
+                    as "pending: Json<PendingTerms>",
+                  pending_until,
+                  coalesce(pending_revision = revision
+                           and pending_until <= pg_catalog.clock_timestamp(), false)
+                    as "pending_is_over!"
            from tailrace.policy where catalog_id = $1 and table_id = $2 and table_uuid = $3"#,
         table.catalog_id,
         table.table_id,
@@ -128,7 +40,7 @@ pub async fn rows(connection: &mut Session, table: &TableIdentity) -> sqlx::Resu
     .fetch_all(connection)
     .await?;
     let mut found = PolicyRows::default();
-    for row in rows {
+    for row in rows.into_iter().map(PolicyRow::as_of_now) {
         match row.source.as_str() {
             "stored" => found.stored = Some(row),
             _ => found.mirror = Some(row),
@@ -143,11 +55,14 @@ pub async fn rows(connection: &mut Session, table: &TableIdentity) -> sqlx::Resu
 /// What is kept of a policy is so kept of the one that is there when the new one is written: nobody
 /// pauses it in between and finds it armed.
 ///
+/// What is pending and not stored yet waits for `grace`.
+///
 /// Waits for a drop that is in its commit, as long as the session's `lock_timeout` allows.
 pub async fn put(
     connection: &mut Session,
     table: &TableIdentity,
     changer: Changer<'_>,
+    grace: Duration,
     made_of: impl FnOnce(&PolicyRows) -> Result<Policy, String>,
 ) -> sqlx::Result<Result<(PolicyRows, Policy), String>> {
     let mut transaction = connection.begin().await?;
@@ -162,7 +77,10 @@ pub async fn put(
     };
     // One that has its revision is one of the rows.
     if policy.revision == 0 {
-        policy.revision = write(&mut transaction, table, &policy, changer.name).await?;
+        let (revision, until) =
+            write(&mut transaction, table, &policy, changer.name, grace).await?;
+        policy.revision = revision;
+        policy.pending = policy.pending.map(|pending| Pending { until, ..pending });
         let replaced = before.of(policy.source).map(PolicyTerms::from);
         let terms = (replaced, Some(PolicyTerms::from(&policy)));
         history::note(&mut transaction, table, policy.source, terms, changer).await?;
@@ -176,13 +94,21 @@ async fn write(
     table: &TableIdentity,
     policy: &Policy,
     by: &str,
-) -> sqlx::Result<i64> {
-    sqlx::query_scalar!(
+    grace: Duration,
+) -> sqlx::Result<(i64, Option<UtcInstant>)> {
+    let pending = policy.pending.as_ref();
+    let row = sqlx::query!(
         r#"insert into tailrace.policy as before (catalog_id, table_id, source, table_uuid, field,
                source_field_id, keep, keep_seconds, mode, fence, property_text, revision, updated_by,
-               catalog_name, namespace_name, table_name, is_confirmed, keep_last)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-               pg_catalog.nextval('tailrace.policy_revision'), $12, $13, $14, $15, $16, $17)
+               catalog_name, namespace_name, table_name, is_confirmed, keep_last,
+               pending, pending_until, pending_revision)
+           select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, next.revision,
+                  $12, $13, $14, $15, $16, $17, $18,
+                  case when $18::jsonb is not null then coalesce($19,
+                    pg_catalog.clock_timestamp()
+                    + pg_catalog.make_interval(secs => $20::double precision)) end,
+                  case when $18::jsonb is not null then next.revision end
+           from pg_catalog.nextval('tailrace.policy_revision') as next (revision)
            on conflict (catalog_id, table_id, table_uuid, source) do update set
                field = excluded.field,
                source_field_id = excluded.source_field_id, keep = excluded.keep,
@@ -190,7 +116,9 @@ async fn write(
                keep_last = excluded.keep_last, fence = excluded.fence,
                is_confirmed = excluded.is_confirmed,
                property_text = excluded.property_text, problem = null,
-               revision = excluded.revision,
+               revision = excluded.revision, pending = excluded.pending,
+               pending_until = excluded.pending_until,
+               pending_revision = excluded.pending_revision,
                updated_at = case
                  when before.source_field_id = excluded.source_field_id
                   and before.keep_seconds = excluded.keep_seconds and before.mode = excluded.mode
@@ -201,7 +129,7 @@ async fn write(
                updated_by = excluded.updated_by, gone_seen_at = null, gone_told = null,
                catalog_name = excluded.catalog_name, namespace_name = excluded.namespace_name,
                table_name = excluded.table_name
-           returning revision"#,
+           returning revision, pending_until"#,
         table.catalog_id,
         table.table_id,
         policy.source.to_string(),
@@ -218,10 +146,14 @@ async fn write(
         table.namespace,
         table.table,
         policy.is_confirmed,
-        policy.keep_last
+        policy.keep_last,
+        pending.map(|pending| Json(&pending.terms)) as _,
+        pending.and_then(|pending| pending.until?.to_chrono()),
+        grace.as_secs_f64()
     )
     .fetch_one(connection)
-    .await
+    .await?;
+    Ok((row.revision, row.pending_until.map(UtcInstant::from)))
 }
 
 /// Notes why a mirrored property is no longer followed; its binding to a column stays. Nothing

@@ -325,8 +325,8 @@ async fn sweep_one(
     let failed = |error: String| {
         Swept::only(TableReport::new(&table.identity, Outcome::Failed, Some(error)))
     };
-    let min_keep = context.settings.min_keep;
-    Ok(match effective::look_and_mirror(session.connection(), table, min_keep).await {
+    let limits = context.settings.policy_limits;
+    Ok(match effective::look_and_mirror(session.connection(), table, limits).await {
         Err(error) => failed(format!("its policy could not be read: {error}")),
         Ok(Err(problem)) => failed(problem),
         Ok(Ok(None)) => Swept { report: None, policy: None, came: Came::default(), is_lost: false },

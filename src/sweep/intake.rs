@@ -168,7 +168,7 @@ async fn sort_tables(
     let rules = Rules {
         now: reading.database,
         kind: settings.kind,
-        min_keep: settings.min_keep,
+        min_keep: settings.policy_limits.min_keep,
         full_pass_every: settings.full_pass_every,
         spreads_full_passes: settings.spreads_full_passes,
     };

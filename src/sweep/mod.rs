@@ -42,6 +42,7 @@ mod table;
 mod table_pass;
 pub mod triage;
 pub mod waiting;
+mod waits;
 pub mod wakes;
 
 pub use commits::AUTHOR;

@@ -10,7 +10,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::catalog::{Another, CatalogSweep};
 use super::clocks::{log_apart, read_clock};
-use super::commits::AUTHOR;
 use super::context::{Budget, Context, GivesWay, Progress};
 use super::house::keep_house;
 use super::intake::{CatalogIntake, take_in};
@@ -18,6 +17,7 @@ use super::pacing::Pacing;
 use super::report::{Outcome, PassReport, TableReport, milliseconds};
 use super::settings::Kind;
 use super::settings::{Scope, Settings};
+use super::waits::{end_waits, release_ended};
 use crate::catalog::connect::{Database, close};
 use crate::catalog::errors::is_connection_error;
 use crate::catalog::session::Session;
@@ -81,15 +81,19 @@ pub async fn run_paced_pass(
     let first_looks = async {
         let clock = read_clock(&mut control, settings).await?;
         log_apart(&clock, settings.max_clock_skew);
+        // Not by a clock that is in doubt: what was let go by it would stay so when it is right again.
+        let is_trusted = clock.apart(settings.max_clock_skew).is_none();
+        let is_regular = settings.kind == Kind::Regular && is_trusted;
+        if is_regular {
+            end_waits(&mut control, clock.database).await;
+        }
         let pauses = pause::all(&mut control).await?;
         let mut holds = hold::all(&mut control).await?;
         let intake = take_in(&mut control, settings, scope, &clock).await?;
         let is_over = |hold: &Hold| hold.until.is_some_and(|until| until <= clock.database);
-        // Not by a clock that is in doubt: a hold that was deleted by it would be gone when it is right again.
-        let is_trusted = clock.apart(settings.max_clock_skew).is_none();
         let may_go = |hold: &&Hold| is_over(hold) && !intake.untouched.contains(&hold.catalog_id);
         let ended: Vec<i64> = holds.iter().filter(may_go).map(|hold| hold.hold_id).collect();
-        if settings.kind == Kind::Regular && is_trusted && !ended.is_empty() {
+        if is_regular && !ended.is_empty() {
             release_ended(&mut control, &ended).await;
         }
         holds.retain(|hold| !is_over(hold));
@@ -142,15 +146,6 @@ pub async fn run_paced_pass(
     let took = pacing.now().saturating_duration_since(started);
     log_finished(&report, unchanged, took, stop.is_cancelled(), context.pass_is_over());
     Ok(report)
-}
-
-/// Releases holds whose time is over. They keep nothing any more, so a failure does not stop the pass.
-async fn release_ended(control: &mut Session, ended: &[i64]) {
-    for hold_id in ended {
-        if let Err(error) = hold::release(control, *hold_id, AUTHOR).await {
-            tracing::warn!(event = events::PURGE_FAILED, %error, "A hold whose time is over could not be released");
-        }
-    }
 }
 
 /// When what is not due is to end: a while after the first row falls due that a daemon wakes for, and that was not

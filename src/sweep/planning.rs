@@ -141,7 +141,7 @@ async fn plan_tables(
         if !named(&table.identity.namespace, &table.identity.table) {
             continue;
         }
-        let look = effective::look(connection, &table, settings.min_keep).await?;
+        let look = effective::look(connection, &table, settings.policy_limits).await?;
         let plan = match look {
             Ok(None) => continue,
             Err(problem) => Err(problem),
@@ -169,7 +169,7 @@ pub async fn plan_live_table(
 ) -> anyhow::Result<Option<Plans>> {
     let clock = clock_at(connection, settings, at).await?;
     let as_of = clock.database;
-    let plan = match effective::look(connection, table, settings.min_keep).await? {
+    let plan = match effective::look(connection, table, settings.policy_limits).await? {
         Ok(None) => return Ok(None),
         Err(problem) => Err(problem),
         Ok(Some(_)) if !table.is_parquet => Err(NOT_PARQUET.to_owned()),
@@ -192,7 +192,7 @@ pub async fn plan_of_property(
     table: &LiveTable,
     settings: &Settings,
 ) -> anyhow::Result<Option<Result<(Policy, TablePlan), String>>> {
-    let policy = match effective::property_alone(connection, table, settings.min_keep).await? {
+    let policy = match effective::property_alone(connection, table, settings.policy_limits).await? {
         None => return Ok(None),
         Some(Err(problem)) => return Ok(Some(Err(problem))),
         Some(Ok(policy)) => policy,
@@ -221,7 +221,7 @@ pub async fn plan_of_trust(
     spec_id: i64,
     settings: &Settings,
 ) -> anyhow::Result<Option<Result<Released, String>>> {
-    let policy = match effective::look(connection, table, settings.min_keep).await? {
+    let policy = match effective::look(connection, table, settings.policy_limits).await? {
         Ok(None) => return Ok(None),
         Err(problem) => return Ok(Some(Err(problem))),
         Ok(Some(policy)) => policy,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::waiting::Pauses;
 use crate::config::{Config, CrossCheck, Oversize};
 use crate::drop::Limits;
+use crate::policy::grace::PolicyLimits;
 use crate::rules::batches::BatchLimits;
 use crate::rules::blast_radius::RadiusLimits;
 use crate::rules::clock_guard::Reading;
@@ -63,8 +64,8 @@ pub struct Settings {
     pub count_timeout: Duration,
     /// Beyond this many distinct partition values at a key they are not listed.
     pub max_values: i64,
-    /// The shortest `keep` that is acted upon.
-    pub min_keep: Duration,
+    /// What policies are held to.
+    pub policy_limits: PolicyLimits,
     /// What becomes of partitions that hold newer rows by their column statistics.
     pub cross_check: CrossCheck,
     /// How much of a table goes at once otherwise than by time alone.
@@ -141,7 +142,7 @@ impl Settings {
             parallel_catalogs: config.sweep.parallel_catalogs.get() as usize,
             count_timeout: config.discovery.count_timeout.get(),
             max_values: config.discovery.max_values.get() as i64,
-            min_keep: config.guard.min_keep.get(),
+            policy_limits: PolicyLimits::from_config(config),
             cross_check: config.guard.cross_check,
             radius: RadiusLimits {
                 min_drop_files: config.guard.min_drop_files.get() as i64,

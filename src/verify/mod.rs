@@ -241,8 +241,8 @@ async fn governed_tables(probe: &mut Probe<'_>, scene: &Scene<'_>) -> Result<Vec
     let mut tables = Vec::new();
     for live in live_tables(probe.turn().await?, scene.catalog, true).await? {
         if scene.has(live.identity.table_id) {
-            let min_keep = scene.settings.sweep.min_keep;
-            tables.extend(Governed::read(probe.turn().await?, live, min_keep).await?);
+            let limits = scene.settings.sweep.policy_limits;
+            tables.extend(Governed::read(probe.turn().await?, live, limits).await?);
         }
     }
     Ok(tables)

@@ -211,7 +211,7 @@ async fn time_column(
     }
     let live =
         find_table(connection, &args.catalog, &args.table.namespace, &args.table.table).await?;
-    let policy = effective::look(connection, &live, settings.min_keep).await?.ok().flatten();
+    let policy = effective::look(connection, &live, settings.policy_limits).await?.ok().flatten();
     if let Some(policy) = policy.filter(|policy| columns.contains(&policy.source_field_id)) {
         return Ok(policy.source_field_id);
     }

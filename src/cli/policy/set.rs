@@ -18,6 +18,7 @@ use crate::cli::{DONE, FAILED, Output, out};
 use crate::explicit::problem::Problem;
 use crate::guards::Guards;
 use crate::policy::command::shell_word;
+use crate::policy::grace::PendingChange;
 use crate::policy::listing::{PoliciesAnswer, listed};
 use crate::policy::set::{Set, Wanted, set_policy, would_set};
 use crate::policy::{Mode, Policy};
@@ -125,7 +126,8 @@ pub async fn set(
             None => return Ok(FAILED),
         }
     }
-    let Set { table, before, policy } = set_policy(connection, wanted, settings.min_keep).await?;
+    let Set { table, before, policy } =
+        set_policy(connection, wanted, settings.policy_limits).await?;
     policy_changed(connection, &table, claims).await;
     let in_force = policy.clone().under(Guards::read(connection, &table).await?);
     // The policy is set now, so an error after this point does not make the command fail.
@@ -170,7 +172,7 @@ async fn asked(
     settings: &Settings,
 ) -> anyhow::Result<Option<bool>> {
     let shown = Wanted { is_confirmed: true, ..*wanted };
-    let (table, policy) = would_set(connection, &shown, settings.min_keep).await?;
+    let (table, policy) = would_set(connection, &shown, settings.policy_limits).await?;
     if policy.mode != Mode::Enforce {
         return Ok(Some(false));
     }
@@ -218,6 +220,9 @@ fn text(answer: &Answer, catalog: &str, table: &str, policy: &Policy, in_force: 
     if let Some(number) = policy.keep_last {
         let values = counted(number.into(), "time value");
         lines.push(format!("Keeps the newest {values} with a live file, whatever their age"));
+    }
+    if let Some(pending) = policy.pending.as_ref().map(PendingChange::from) {
+        lines.push(format!("Waits: {}; with --yes at once", pending.describe()));
     }
     lines.extend(answer.problem.as_ref().map(|why| format!("Not known what has expired: {why}")));
     if let Some(Expired { partitions, files }) = answer.expired {

@@ -102,6 +102,9 @@ fn details(policy: &ListedPolicy) -> String {
         format!("  set       {} by {}", second(policy.updated_at), policy.updated_by),
         format!("  fence     {}", if policy.fence { "yes" } else { "no" }),
     ];
+    lines.extend(
+        policy.pending.as_ref().map(|pending| format!("  waits     {}", pending.describe())),
+    );
     lines.extend(policy.problem.as_ref().map(|problem| format!("  problem   {problem}")));
     lines.iter().map(|text| format!("{}\n", line(text))).collect()
 }

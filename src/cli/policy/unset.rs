@@ -182,7 +182,7 @@ async fn forget_gone(
 ) -> anyhow::Result<Vec<Forgotten>> {
     let TableArgs { catalog, table: TableName { namespace, table } } = &args.table;
     let gone = unset_gone(connection, catalog, (namespace, table), live, changer).await?;
-    let forgotten = |row: policy::store::PolicyRow| Forgotten {
+    let forgotten = |row: policy::row::PolicyRow| Forgotten {
         field: row.field,
         keep: row.keep,
         table_uuid: row.table_uuid,

@@ -9,6 +9,8 @@ use tailrace_kit::lake::{Column, Field, NewFile, Table};
 use super::{append, rows_of, settings};
 use crate::explicit::wire::Wire;
 use crate::support::TestDatabase;
+use tailrace::policy::grace::PolicyLimits;
+
 use crate::support::program::days_ago;
 
 /// Only where a table's own files are looked for.
@@ -292,7 +294,10 @@ async fn a_property_that_keeps_too_short_by_now_is_refused() -> Result<()> {
     scene.database.sweep().await?;
     scene.renew().await?;
     assert_eq!(scene.renew().await?, NOTHING);
-    let settings = Settings { min_keep: std::time::Duration::from_secs(8 * 86_400), ..settings() };
+    let settings = settings();
+    let min_keep = std::time::Duration::from_secs(8 * 86_400);
+    let policy_limits = PolicyLimits { min_keep, ..settings.policy_limits };
+    let settings = Settings { policy_limits, ..settings };
     scene.renew_with(&settings).await?;
     let refused = "SELECT count(*) FROM tailrace.policy WHERE problem IS NOT NULL";
     assert_eq!(scene.database.text(refused).await?.as_deref(), Some("1"));

@@ -18,12 +18,13 @@ use tailrace::config::{Config, LoadOptions};
 use tailrace_kit::lake::{Catalog, Field, NewFile, Table};
 
 use crate::support::TestDatabase;
-use crate::support::program::days_ago;
+use crate::support::program::{at_once, days_ago};
 
 /// The settings that the configuration gives where nobody sets anything.
 pub fn settings() -> Settings {
     let config = Config::load(&LoadOptions::default()).expect("the built-in configuration");
-    Settings::from_config(&config)
+    let settings = Settings::from_config(&config);
+    Settings { policy_limits: at_once(settings.policy_limits), ..settings }
 }
 
 /// A lake with the table `events.raw`, by day, kept for a week.

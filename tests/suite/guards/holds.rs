@@ -1,9 +1,11 @@
 //! Tests of what a hold keeps.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use tailrace::explicit::call::{DropBody, TruncateBody};
 use tailrace::explicit::problem::Problem;
-use tailrace::guards::hold;
+use tailrace::guards::release::release;
 use tailrace::rules::hold::{HeldPartition, HoldScope};
 use tailrace_kit::lake::{Column, Field, NewFile};
 
@@ -44,7 +46,7 @@ async fn a_pass_leaves_held_partitions_and_drops_the_others() -> Result<()> {
     assert_eq!(plan["holds"][0]["hold_id"], id);
     assert_eq!(plan["expired"], serde_json::json!([]));
     // Released, it goes with the next pass, whatever pause its waiting had come to.
-    hold::release(&mut scene.session().await?, id, "ben").await?.expect("it was there");
+    release(&mut scene.session().await?, id, "ben", Duration::ZERO).await?.expect("it was there");
     let report = scene.database.sweep_one().await?;
     assert_eq!(report.counts().files, 1, "{report:?}");
     assert_eq!(live_days(&scene).await?, [days_ago(1)]);

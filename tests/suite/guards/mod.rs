@@ -2,6 +2,7 @@
 
 mod approvals;
 mod commands;
+mod grace;
 mod holds;
 mod http;
 mod mistakes;
@@ -11,10 +12,13 @@ mod races;
 mod radius;
 mod window;
 
+use std::time::Duration;
+
 use anyhow::Result;
 use serde_json::Value;
 use tailrace::guards::hold::{self, NewHold};
 use tailrace::guards::pause::{self, PauseScope};
+use tailrace::guards::resume::resume;
 use tailrace::rules::hold::{HeldPartition, HoldScope};
 
 use crate::explicit::Scene;
@@ -30,7 +34,7 @@ impl Scene {
 
     /// Resumes in a session of its own; how many pauses that took away.
     async fn resume(&self, scope: PauseScope<'_>) -> Result<usize> {
-        Ok(pause::resume(&mut self.session().await?, scope, "ben").await?.len())
+        Ok(resume(&mut self.session().await?, scope, "ben", Duration::ZERO).await?.len())
     }
 
     /// Holds in a session of its own; gives the id.

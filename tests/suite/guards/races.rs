@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tailrace::guards::pause::PauseScope;
+use tailrace::guards::release::release;
 use tailrace::rules::hold::HoldScope;
 use tailrace_kit::simulated_loops::HeldFiles;
 
@@ -180,7 +181,7 @@ async fn each_change_raises_the_revision() -> Result<()> {
     scene.resume(PauseScope::All).await?;
     let id = scene.hold(HoldScope::Table).await?;
     assert_eq!(scene.revision().await?.as_deref(), Some("5"));
-    tailrace::guards::hold::release(&mut scene.session().await?, id, "ben").await?;
+    release(&mut scene.session().await?, id, "ben", Duration::ZERO).await?;
     assert_eq!(scene.revision().await?.as_deref(), Some("6"));
     Ok(())
 }

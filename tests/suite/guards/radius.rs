@@ -14,7 +14,7 @@ use tailrace_kit::lake::Field;
 use tailrace_kit::simulated_loops::Compaction;
 
 use crate::explicit::{Scene, file};
-use crate::support::program::{days_ago, settings};
+use crate::support::program::{NO_LIMITS, days_ago, settings};
 
 /// What the migration says of policies under which drops were made.
 const CONFIRM: &str = include_str!("../../../migrations/0021_confirmed_by_drops.sql");
@@ -364,7 +364,7 @@ async fn a_policy_is_shown_before_it_is_set() -> Result<()> {
     };
     for (is_confirmed, goes) in [(true, 6), (false, 0)] {
         let wanted = Wanted { is_confirmed, ..wanted };
-        let (table, policy) = would_set(&mut session, &wanted, Duration::ZERO).await?;
+        let (table, policy) = would_set(&mut session, &wanted, NO_LIMITS).await?;
         let (now, settings) = (UtcInstant::from(chrono::Utc::now()), in_days(0));
         let plan = plan_table(&mut session, &table, &policy, now, &settings).await?;
         assert_eq!(plan.expired.len(), goes);

@@ -8,6 +8,8 @@ use tailrace::catalog::wakes::first_due;
 use tailrace::guards::Guards;
 use tailrace::guards::hold::{self, NewHold};
 use tailrace::guards::pause::{self, PauseScope};
+use tailrace::guards::release::release;
+use tailrace::guards::resume::resume;
 use tailrace::rules::hold::HoldScope;
 use tailrace::rules::instant::UtcInstant;
 
@@ -58,7 +60,7 @@ async fn what_is_paused_or_held_is_in_no_window() -> Result<()> {
         assert_eq!(window(&scene).await?, expected);
         scene.database.sql("update tailrace.hold set until = now()").await?;
         assert_eq!(window(&scene).await?, (true, true, 1), "a hold past its end keeps nothing");
-        tailrace::guards::hold::release(&mut scene.session().await?, id, "ben").await?;
+        release(&mut scene.session().await?, id, "ben", Duration::ZERO).await?;
     }
     Ok(())
 }
@@ -85,8 +87,8 @@ async fn held_files_are_not_claimed() -> Result<()> {
     pause::pause(&mut session, PauseScope::All, "anna", "audit").await?;
     scene.renew().await?;
     assert_eq!(scene.claimed().await?, Vec::<i64>::new());
-    pause::resume(&mut session, PauseScope::All, "anna").await?;
-    hold::release(&mut session, id, "anna").await?;
+    resume(&mut session, PauseScope::All, "anna", Duration::ZERO).await?;
+    release(&mut session, id, "anna", Duration::ZERO).await?;
     scene.renew().await?;
     assert_eq!(scene.claimed().await?, ids);
     Ok(())

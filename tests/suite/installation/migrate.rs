@@ -18,13 +18,13 @@ async fn twice_in_a_row_applies_once() -> Result<()> {
     let database = fresh().await?;
     let first = database.ran(&["migrate"]).await?;
     assert_eq!(first.code, 0, "{first:?}");
-    assert_eq!(first.out, "Applied 21 migrations; the schema tailrace is at version 21\n");
+    assert_eq!(first.out, "Applied 22 migrations; the schema tailrace is at version 22\n");
     assert_eq!(first.events("migrated").len(), 1);
     let ledger = database.rows("SELECT * FROM tailrace.schema_migration").await?;
-    assert_eq!(ledger.len(), 21);
+    assert_eq!(ledger.len(), 22);
     let second = database.ran(&["migrate"]).await?;
     assert_eq!((second.code, second.err.as_str()), (0, ""));
-    assert_eq!(second.out, "The schema tailrace is up to date (version 21)\n");
+    assert_eq!(second.out, "The schema tailrace is up to date (version 22)\n");
     assert_eq!(database.rows("SELECT * FROM tailrace.schema_migration").await?, ledger);
     Ok(())
 }
@@ -39,7 +39,7 @@ async fn eight_at_the_same_time_apply_each_migration_once() -> Result<()> {
         assert_eq!(ran.code, 0, "{ran:?}");
     }
     let count = database.text("SELECT count(*) FROM tailrace.schema_migration").await?;
-    assert_eq!(count.as_deref(), Some("21"));
+    assert_eq!(count.as_deref(), Some("22"));
     let count = database.text("SELECT count(*) FROM tailrace.installation").await?;
     assert_eq!(count.as_deref(), Some("1"));
     assert_eq!(database.ran(&["plan"]).await?.code, 0);

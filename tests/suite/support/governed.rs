@@ -1,5 +1,7 @@
 //! Tables with policies, and short summaries of what a plan or a pass reports of them.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, bail, ensure};
 use sqlx::AssertSqlSafe;
 use tailrace::catalog::connect::close;
@@ -94,12 +96,14 @@ impl TestDatabase {
             is_confirmed: true,
             revision: 0,
             property_text: None,
+            pending: None,
             guards: Guards::default(),
         };
         let put = store::put(
             &mut session,
             &live.identity,
             Changer { name: "tester", reason: None },
+            Duration::ZERO,
             |_| Ok(policy),
         )
         .await?;

@@ -72,6 +72,8 @@ pub fn program(url: &str, args: &[&str], env: &[(&str, &str)]) -> Command {
         // A free port: several daemons run side by side.
         .env("TAILRACE__HTTP__BIND", "127.0.0.1:0")
         .env("USER", "tester")
+        // Tests of other things let go at once.
+        .env("TAILRACE__GUARD__POLICY_GRACE", "0s")
         // Tests stop it in the middle of a hold, and on a slow machine.
         .env("TAILRACE__DROP__MAX_HOLD", "30s")
         .envs(env.iter().copied())

@@ -1,6 +1,7 @@
 //! Runs tailrace for the tests: in this process, with the default configuration, and as a program.
 
 use std::process::{Output, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -8,6 +9,7 @@ use sqlx::{ConnectOptions, PgConnection};
 use tailrace::catalog::connect::Database;
 use tailrace::catalog::session::{Patience, Session};
 use tailrace::config::{Config, LoadOptions};
+use tailrace::policy::grace::PolicyLimits;
 use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::plan::TablePlan;
 use tailrace::sweep::planning::plan_all;
@@ -24,7 +26,7 @@ impl TestDatabase {
         Database {
             options: self.pool.connect_options().as_ref().clone(),
             schema: self.lake.schema().to_owned(),
-            connect_timeout: std::time::Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(10),
             patience: Patience::default(),
         }
     }
@@ -79,6 +81,8 @@ impl TestDatabase {
             // Tests read what commands log beside their result.
             .env("TAILRACE__LOG__COMMAND_FILTER", "info,tailrace=debug")
             .env("USER", "tester")
+            // Tests of other things let go at once.
+            .env("TAILRACE__GUARD__POLICY_GRACE", "0s")
             .envs(env.iter().copied())
             .stdin(Stdio::null());
         command.output().await.context("running tailrace")
@@ -112,8 +116,19 @@ impl TestDatabase {
 /// The settings that the configuration gives where nobody sets anything.
 pub fn settings() -> Settings {
     let config = Config::load(&LoadOptions::default()).expect("the built-in configuration");
-    Settings { spreads_full_passes: false, ..Settings::from_config(&config) }
+    let settings = Settings::from_config(&config);
+    let policy_limits = at_once(settings.policy_limits);
+    Settings { spreads_full_passes: false, policy_limits, ..settings }
 }
+
+/// No change of a policy waits.
+pub fn at_once(limits: PolicyLimits) -> PolicyLimits {
+    PolicyLimits { grace: Duration::ZERO, ..limits }
+}
+
+/// Any keep is acted upon, and at once.
+pub const NO_LIMITS: PolicyLimits =
+    PolicyLimits { min_keep: Duration::ZERO, grace: Duration::ZERO };
 
 /// A file of the day 18000 (2019-04-14) whose column statistics prove that it holds no later rows.
 pub fn proven_18000(column: &str) -> NewFile {

@@ -19,7 +19,7 @@ use super::{
     ALL, CHANGES, DATA_LOOKUP, FEED, FILE_KEY, LIVE, LOOKUP, MAINTENANCE_SCAN, SNAPSHOT_KEY,
     STATS_KEY, VALUE_KEY,
 };
-use crate::support::program::{days_ago, settings};
+use crate::support::program::{NO_LIMITS, days_ago, settings};
 
 fn table(name: &str) -> TableRef {
     TableRef { catalog: "lake".to_owned(), namespace: "events".to_owned(), table: name.to_owned() }
@@ -71,7 +71,7 @@ async fn plans(statistics: Statistics, planned: Planned) -> Result<()> {
         by: "tester",
         reason: None,
     };
-    set_policy(&mut session, wanted, Duration::ZERO).await?;
+    set_policy(&mut session, wanted, NO_LIMITS).await?;
     close(session).await;
     assert_keeps_to("a policy is set", &watch.take()?, &[]);
     Ok(())

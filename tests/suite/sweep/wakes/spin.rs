@@ -70,7 +70,7 @@ async fn under_a_policy_that_is_paused() -> Result<()> {
 async fn under_a_policy_that_the_guard_refuses() -> Result<()> {
     let refused = async || {
         let mut stuck = Stuck::new().await?;
-        stuck.settings.min_keep = Duration::from_secs(8 * 86_400);
+        stuck.settings.policy_limits.min_keep = Duration::from_secs(8 * 86_400);
         Ok(stuck)
     };
     let expected =

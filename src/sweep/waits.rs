@@ -1,0 +1,33 @@
+//! What waited until now ends at the beginning of a pass: changes of policies come into force, pauses that were resumed
+//! and holds end.
+
+use std::time::Duration;
+
+use super::commits::AUTHOR;
+use crate::catalog::session::Session;
+use crate::events;
+use crate::guards::release::release;
+use crate::guards::resume::take_ended;
+use crate::policy::coming::bring_into_force;
+use crate::rules::instant::UtcInstant;
+
+/// Ends what waited until now, before tables are looked at: changes of policies come into force, and pauses end. What
+/// could not be ended keeps what it keeps, so a failure does not stop the pass.
+pub async fn end_waits(control: &mut Session, now: UtcInstant) {
+    let ended = async {
+        bring_into_force(control, now).await?;
+        take_ended(control, now, AUTHOR).await
+    };
+    if let Err(error) = ended.await {
+        tracing::warn!(event = events::PURGE_FAILED, %error, "What waited for guard.policy_grace could not come into force");
+    }
+}
+
+/// Releases holds whose time is over. They keep nothing any more, so a failure does not stop the pass.
+pub async fn release_ended(control: &mut Session, ended: &[i64]) {
+    for hold_id in ended {
+        if let Err(error) = release(control, *hold_id, AUTHOR, Duration::ZERO).await {
+            tracing::warn!(event = events::PURGE_FAILED, %error, "A hold whose time is over could not be released");
+        }
+    }
+}
