@@ -78,19 +78,21 @@ impl Policy {
 
 /// Since when the policy is in force as it is; `None` where it is unknown.
 ///
-/// A stored one since it was set. A property since the snapshot in which the table got its text, whenever a
+/// What waited since that was over; else a stored one since it was set. A property since the snapshot in which the table got its text, whenever a
 /// pass mirrored it, or since a stored policy that won over it was taken away, if that was later.
 async fn in_force_since(
     connection: &mut Session,
     table: &TableIdentity,
     policy: &Policy,
 ) -> sqlx::Result<Option<UtcInstant>> {
-    let since = match policy.source {
-        Source::Stored => store::rows(connection, table).await?.stored.map(|row| row.updated_at),
+    let rows = store::rows(connection, table).await?;
+    let (since, row) = match policy.source {
+        Source::Stored => (rows.stored.as_ref().map(|row| row.updated_at), rows.stored),
         Source::Property => {
             let PropertySince { written, took_over } = property_since(connection, table).await?;
-            written.map(|written| took_over.map_or(written, |took_over| took_over.max(written)))
+            (written.map(|written| took_over.map_or(written, |at| at.max(written))), rows.mirror)
         }
     };
-    Ok(since.map(UtcInstant::from))
+    let waited = row.filter(|row| row.pending_is_over).and_then(|row| row.pending_until);
+    Ok(since.map(|since| UtcInstant::from(waited.map_or(since, |until| until.max(since)))))
 }

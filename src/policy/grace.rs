@@ -1,4 +1,4 @@
-//! What goes earlier waits. A change of a policy by which partitions may go earlier than before comes into force only after
+//! A change of a policy by which partitions may go earlier than before comes into force only after
 //! `guard.policy_grace`, unless whoever set it was shown what is dropped, and confirmed that. Until then a partition is
 //! dropped only if both what was in force and what was asked for would drop it: so what keeps longer acts at once.
 
@@ -39,7 +39,7 @@ pub struct Pending {
     pub terms: PendingTerms,
 }
 
-/// What of a policy says when a partition goes. Names are those of the stored JSON.
+/// The terms of a policy by which partitions are dropped. Names are those of the stored JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PendingTerms {
     /// How long a partition stays after its last instant, as written.

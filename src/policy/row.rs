@@ -48,7 +48,7 @@ pub struct PolicyRow {
     pub updated_by: String,
     /// What comes into force later, or has by now and no pass has brought it in.
     pub pending: Option<Json<PendingTerms>>,
-    /// When.
+    /// When; it stays where that is over.
     pub pending_until: Option<DateTime<Utc>>,
     /// Whether that is over.
     pub pending_is_over: bool,
@@ -92,12 +92,12 @@ impl PolicyRow {
 
     /// The row with what is pending in force, where its time is over and no pass has brought it in yet.
     #[must_use]
-    pub(super) fn as_of_now(self) -> Self {
+    pub(super) fn when_waited(self) -> Self {
         match self.pending {
             Some(Json(terms)) if self.pending_is_over => {
                 let PendingTerms { keep, keep_seconds, keep_last, mode } = terms;
-                let (mode, pending, pending_until) = (mode.to_string(), None, None);
-                PolicyRow { keep, keep_seconds, keep_last, mode, pending, pending_until, ..self }
+                let (mode, pending) = (mode.to_string(), None);
+                PolicyRow { keep, keep_seconds, keep_last, mode, pending, ..self }
             }
             _ => self,
         }

@@ -40,7 +40,7 @@ pub async fn rows(connection: &mut Session, table: &TableIdentity) -> sqlx::Resu
     .fetch_all(connection)
     .await?;
     let mut found = PolicyRows::default();
-    for row in rows.into_iter().map(PolicyRow::as_of_now) {
+    for row in rows.into_iter().map(PolicyRow::when_waited) {
         match row.source.as_str() {
             "stored" => found.stored = Some(row),
             _ => found.mirror = Some(row),

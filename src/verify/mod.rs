@@ -20,6 +20,7 @@ mod vectors;
 mod waiting;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::catalog::checks::{CatalogState, catalog_state};
 use crate::catalog::connect::{Access, Database};
@@ -27,6 +28,7 @@ use crate::catalog::restore::{Restored, restored};
 use crate::catalog::session::Session;
 use crate::catalog::tables::{Catalog, LiveTable, TableIdentity, catalogs, live_tables};
 use crate::policy::governed::Governed;
+use crate::policy::grace::PolicyLimits;
 use crate::rules::clock_guard::Reading;
 use crate::rules::instant::UtcInstant;
 use crate::sweep::Scope;
@@ -241,7 +243,9 @@ async fn governed_tables(probe: &mut Probe<'_>, scene: &Scene<'_>) -> Result<Vec
     let mut tables = Vec::new();
     for live in live_tables(probe.turn().await?, scene.catalog, true).await? {
         if scene.has(live.identity.table_id) {
-            let limits = scene.settings.sweep.policy_limits;
+            // What no pass has read for so long is overdue, not waiting for its grace.
+            let limits =
+                PolicyLimits { grace: Duration::ZERO, ..scene.settings.sweep.policy_limits };
             tables.extend(Governed::read(probe.turn().await?, live, limits).await?);
         }
     }

@@ -47,7 +47,7 @@ fn pages() -> Result<BTreeMap<String, String>> {
             pages.insert(name, std::fs::read_to_string(path)?);
         }
     }
-    anyhow::ensure!(pages.len() == 9, "{:?}", pages.keys());
+    anyhow::ensure!(pages.len() == 10, "{:?}", pages.keys());
     Ok(pages)
 }
 

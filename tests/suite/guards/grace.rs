@@ -1,4 +1,4 @@
-//! Tests of what waits for `guard.policy_grace`: what lets partitions go earlier than before.
+//! Tests of what waits for `guard.policy_grace`: what lets partitions be dropped earlier than before.
 
 use std::time::Duration;
 
@@ -110,7 +110,7 @@ async fn a_first_policy_and_one_that_comes_to_enforce_wait() -> Result<()> {
 async fn what_is_confirmed_goes_at_once_and_what_keeps_longer_too() -> Result<()> {
     let scene = of_days([20, 10, 1]).await?;
     scene.set("15d", &[]).await?;
-    // Whoever saw what goes need not wait for what somebody else has set.
+    // Whoever saw what is dropped need not wait for what somebody else has set.
     scene.set("15d", &["--yes"]).await?;
     assert_eq!(scene.policies().await?, ["stored 15d enforce"]);
     assert_eq!(scene.left(0).await?, 2);
@@ -177,6 +177,31 @@ async fn what_an_earlier_program_sets_is_not_overtaken() -> Result<()> {
     assert_eq!(scene.policies().await?, ["stored 30d enforce"]);
     assert_eq!(scene.left(61).await?, 3);
     assert_eq!(scene.policies().await?, ["stored 30d enforce"]);
+    Ok(())
+}
+
+/// Whether or not a pass has brought it in.
+#[tokio::test]
+async fn nothing_is_overdue_when_a_policy_comes_into_force() -> Result<()> {
+    let scene = of_days([20, 10, 1]).await?;
+    let verify = ["verify", "--catalog", "lake"];
+    let code = async || anyhow::Ok(scene.database.ran(&verify).await?.code);
+    scene.set("15d", &["--yes"]).await?;
+    assert_eq!(scene.left(0).await?, 2);
+    scene.set("7d", &[]).await?;
+    let ago = "update hog_snapshot set snapshot_time = snapshot_time - interval '3 days';
+               update tailrace.policy set updated_at = updated_at - interval '3 days'";
+    scene.database.sql(ago).await?;
+    assert_eq!(code().await?, 0, "by the longer keep");
+    let over = |hours: u32| {
+        format!("update tailrace.policy set pending_until = now() - interval '{hours} h'")
+    };
+    scene.database.sql(&over(0)).await?;
+    assert_eq!(code().await?, 0, "passes need time");
+    scene.database.sql(&over(72)).await?;
+    assert_eq!(code().await?, 3, "no pass came");
+    assert_eq!(scene.left(0).await?, 1);
+    assert_eq!(code().await?, 0);
     Ok(())
 }
 
