@@ -77,7 +77,7 @@ fn text(url: &str, psql: Option<&str>, folder: Option<&str>) -> String {
     say(
         "The same policy enforced, its plan, and a pass that drops:",
         &[
-            &format!("{set} --mode enforce"),
+            &format!("{set} --mode enforce --yes"),
             &format!("tailrace plan --table {table}"),
             "tailrace sweep --output json",
         ],

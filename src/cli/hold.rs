@@ -25,7 +25,7 @@ use crate::rules::hold::HeldPartition;
 use crate::rules::instant::UtcInstant;
 use crate::telemetry::line;
 
-/// Shown with each hold that is made, in docs/holds.md too.
+/// Shown with each hold that is made.
 const BINDS: &str = "The hold binds tailrace alone: the server's truncate, deletes of rows and DROP TABLE do \
     not heed it\n";
 

@@ -7,6 +7,7 @@ use super::{Finding, Level, at};
 use crate::catalog::checks::replaced::LeftPolicy;
 use crate::policy::Mode;
 use crate::policy::command::{forget, set_again};
+use crate::policy::grace::PendingChange;
 use crate::sweep::plan::NOT_PARQUET;
 use crate::sweep::stalled::Stalled;
 
@@ -85,8 +86,16 @@ fn of_table(facts: &TableFacts, now: DateTime<Utc>) -> Vec<Finding> {
             return findings;
         }
     };
+    if let Some(pending) = policy.pending.as_ref().map(PendingChange::from) {
+        say(
+            Level::Note,
+            format!("a change of the policy waits: {}", pending.describe()),
+            "until then what was in force before is in force",
+            "see `tailrace plan`; `tailrace policy set` with --yes has it in force at once, with a longer keep takes it back",
+        );
+    }
     // What is paused is a finding of `guards`.
-    if policy.mode != Mode::Enforce && policy.guards.pause.is_none() {
+    if policy.pending.is_none() && policy.mode != Mode::Enforce && policy.guards.pause.is_none() {
         let in_force_since = facts.in_force_since();
         let since = in_force_since.map_or(String::new(), |since| format!(" since {}", at(since)));
         let is_long = in_force_since.is_some_and(|since| (now - since).num_seconds() > LONG);

@@ -84,9 +84,13 @@ pub async fn add(
     limit: Duration,
 ) -> Result<HoldAnswer, Problem> {
     let catalog_id = catalog_id(connection, table).await?;
-    for (name, text, longest) in
-        [("by", by, LONGEST_AUTHOR), ("reason", &body.reason, LONGEST_MESSAGE)]
-    {
+    let given = |text: &Option<String>| text.clone().unwrap_or_default();
+    for (name, text, longest) in [
+        ("by", by, LONGEST_AUTHOR),
+        ("reason", &body.reason, LONGEST_MESSAGE),
+        ("column", &given(&body.column), LONGEST_MESSAGE),
+        ("value", &given(&body.value), LONGEST_MESSAGE),
+    ] {
         refuse_nul(name, text)?;
         fits(text, longest).map_err(|why| Problem::Validation(format!("{name} {why}")))?;
     }

@@ -16,6 +16,7 @@ use super::tombstones::Tombstone;
 use crate::catalog::session::Session;
 use crate::catalog::specs::live_columns;
 use crate::catalog::tables::{LiveTable, TableIdentity};
+use crate::guards::pause::{Pause, covering};
 use crate::rules::instant::UtcInstant;
 
 /// Policies, as JSON has them: those of a table, the stored one and the property's, or of several.
@@ -63,6 +64,10 @@ pub struct ListedPolicy {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     pub pending: Option<PendingChange>,
+    /// The pause that covers the table; left out where there is none. Nothing is dropped then, whatever the mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub pause: Option<Pause>,
     /// Never used twice.
     pub revision: i64,
     /// When it was last changed.
@@ -113,6 +118,7 @@ impl ListedPolicy {
                 until: row.pending_until.map(UtcInstant::from),
                 terms,
             }),
+            pause: None,
             revision: row.revision,
             updated_at: row.updated_at,
             updated_by: row.updated_by,
@@ -137,6 +143,7 @@ pub async fn listed(
     // Of a text that is not the table's any more, or not yet, nothing is dropped.
     let is_followed =
         |row: &PolicyRow| row.problem.is_none() && row.property_text.as_deref() == property;
+    let pause = covering(connection, &table.identity).await?;
     let TableIdentity { catalog_id, catalog, table_id, namespace, table, .. } = &table.identity;
     let shape = live_columns(connection, *catalog_id, *table_id).await?;
     let entry = |row: PolicyRow, source: Source| {
@@ -146,6 +153,7 @@ pub async fn listed(
         ListedPolicy {
             column: field.column().map(str::to_owned),
             shown_field: field.to_string(),
+            pause: pause.clone().filter(|_| in_force),
             ..ListedPolicy::of(names, row, source, in_force)
         }
     };

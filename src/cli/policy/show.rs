@@ -105,6 +105,7 @@ fn details(policy: &ListedPolicy) -> String {
     lines.extend(
         policy.pending.as_ref().map(|pending| format!("  waits     {}", pending.describe())),
     );
+    lines.extend(policy.pause.as_ref().map(|pause| format!("  paused    {}", pause.describe())));
     lines.extend(policy.problem.as_ref().map(|problem| format!("  problem   {problem}")));
     lines.iter().map(|text| format!("{}\n", line(text))).collect()
 }
@@ -129,7 +130,7 @@ fn table_of(listed: &[ListedPolicy], all: bool) -> String {
             format!("{}.{}", policy.namespace, policy.table),
             policy.shown_field.clone(),
             format!("{}{}", policy.keep, last(policy.keep_last)),
-            policy.mode.clone(),
+            mode_of(policy),
             source,
             policy.updated_at.format("%Y-%m-%d").to_string(),
         ];
@@ -151,6 +152,18 @@ fn table_of(listed: &[ListedPolicy], all: bool) -> String {
         }
     }
     text
+}
+
+/// The mode, and whether a pause or a change that waits says otherwise; `get` shows which.
+fn mode_of(policy: &ListedPolicy) -> String {
+    let mut mode = policy.mode.clone();
+    if policy.pause.is_some() {
+        mode.push_str(", a pause covers it");
+    }
+    if policy.pending.is_some() {
+        mode.push_str(", a change waits");
+    }
+    mode
 }
 
 fn second(at: DateTime<Utc>) -> String {

@@ -163,7 +163,7 @@ async fn tls_is_verified_and_a_password_comes_from_a_file() -> Result<()> {
     let env =
         [("DATABASE_URL", right.as_str()), ("TAILRACE__DATABASE__PASSWORD_FILE", secret.as_str())];
     for args in [
-        &["policy", "set", "lake", "events.raw", "--field", "at", "--keep", "7d"][..],
+        &["policy", "set", "lake", "events.raw", "--field", "at", "--keep", "7d", "--yes"][..],
         &["plan"],
         &["sweep"],
     ] {

@@ -80,6 +80,13 @@ async fn a_shorter_keep_waits_and_the_longer_one_goes_on() -> Result<()> {
     scene.table.append(vec![crate::explicit::file(&days_ago(16))]).await?;
     assert_eq!(scene.left(59).await?, 2, "the longer keep goes on");
     assert!(!scene.is_in_window(&days_ago(10)).await?);
+    let list = scene.in_grace(&["policy", "list"]).await?;
+    assert!(list.out.contains("15d   enforce, a change waits  stored"), "{list:?}");
+    let doctor = scene.in_grace(&["doctor"]).await?;
+    assert!(
+        doctor.out.contains("a change of the policy waits: keep 7d, enforce from 2"),
+        "{doctor:?}"
+    );
     let plan = scene.plan().await?;
     assert_eq!((&plan["keep"], &plan["pending"]["keep"]), (&json!("15d"), &json!("7d")));
     assert_eq!(plan["expired"], json!([]));

@@ -1,5 +1,6 @@
 //! A generator of operators' mistakes: wrong units, other columns, properties, specs, late feeds and lost days. None of
-//! them may end more, otherwise than by time alone, than the blast radius lets go.
+//! them may end more, otherwise than by time alone, than the blast radius lets go; nor, before the grace is over, anything that
+//! the policy before it kept.
 //!
 //! What may be dropped is worked out here by itself: a file is dropped by time alone if a pass under the same rule has seen it before it
 //! had expired. `TAILRACE_TEST_MISTAKES` says how many mistakes are made; `make mistakes` makes ten thousand.
@@ -12,7 +13,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use tailrace::config::CrossCheck;
+use tailrace::config::{Config, CrossCheck, LoadOptions};
+use tailrace::policy::grace::PolicyLimits;
 use tailrace::rules::blast_radius::RadiusLimits;
 use tailrace::rules::instant::UtcInstant;
 use tailrace::sweep::Settings;
@@ -24,6 +26,7 @@ use crate::support::program::settings;
 
 const DAY: Duration = Duration::from_secs(86_400);
 const MOST: i64 = 3;
+const GRACE: (&str, &str) = ("TAILRACE__GUARD__POLICY_GRACE", "1h");
 
 /// What somebody does by mistake.
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +88,7 @@ impl Case<'_> {
                 let field = ["at", "made"][column];
                 let arguments = set(field, keep.clone(), self.name.clone());
                 let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-                if self.database.ran(&arguments).await?.code == 0 {
+                if self.database.ran_with(&arguments, &[GRACE]).await?.code == 0 {
                     (self.column, self.keep) = (column, length(&keep));
                 }
             }
@@ -120,6 +123,22 @@ impl Case<'_> {
         Ok(())
     }
 
+    /// Runs a pass in the grace of what was set after the policy of this column and keep, and then ends the grace. It says
+    /// what [`Self::pass`] does.
+    async fn in_grace(&mut self, (column, keep): (usize, Duration)) -> Result<(i64, i64)> {
+        let before: BTreeSet<i64> = live_ids(&self.table).await?.into_iter().collect();
+        let passed = self.pass().await?;
+        let after: BTreeSet<i64> = live_ids(&self.table).await?.into_iter().collect();
+        let cutoff = self.now.minus(keep);
+        for id in before.difference(&after) {
+            let end = self.ends.get(id).context("a file of ours")?[column];
+            ensure!(end <= cutoff, "file {id} of {end} was dropped in the grace, before {cutoff}");
+        }
+        let over = "update tailrace.policy set pending_until = now() where pending is not null";
+        self.database.sql(over).await?;
+        Ok(passed)
+    }
+
     /// Runs a pass, and says how many files it ended otherwise than by time alone, of how many.
     async fn pass(&mut self) -> Result<(i64, i64)> {
         let before: BTreeSet<i64> = live_ids(&self.table).await?.into_iter().collect();
@@ -128,11 +147,13 @@ impl Case<'_> {
             (self.rule, self.seen) = (rule, BTreeSet::new());
         }
         let radius = RadiusLimits { min_drop_files: MOST, max_drop_fraction: 0.5 };
+        let policy_limits = PolicyLimits::from_config(&Config::load(&LoadOptions::default())?);
         let settings = Settings {
             radius,
             as_of: Some(self.now),
             cross_check: CrossCheck::Off,
             stale_writer_window: Duration::ZERO,
+            policy_limits,
             ..settings()
         };
         self.database.sweep_with(&settings).await?;
@@ -178,9 +199,19 @@ async fn no_mistake_ends_more_than_the_guard_allows() -> Result<()> {
         let mut story = Vec::new();
         for mistake in mistakes {
             story.push(mistake);
+            let before = (case.column, case.keep);
             case.run(mistake).await?;
-            for _ in 0..2 {
-                let (otherwise, live) = case.pass().await?;
+            // Whoever lets a property take over is shown what that drops.
+            let before = match mistake {
+                Mistake::Property(_) => (case.column, case.keep),
+                _ => before,
+            };
+            for nth in 0..3 {
+                let passed = match nth {
+                    0 => case.in_grace(before).await.with_context(|| format!("{story:?}"))?,
+                    _ => case.pass().await?,
+                };
+                let (otherwise, live) = passed;
                 let most = MOST.max(live / 2);
                 ensure!(otherwise <= most, "{otherwise} of {live} files by {story:?}");
                 ended += otherwise;

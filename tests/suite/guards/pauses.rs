@@ -174,6 +174,13 @@ async fn a_plan_shows_who_paused_and_why() -> Result<()> {
         "{text}"
     );
     assert!(text.contains("  but nothing will be dropped while the table is paused\n"), "{text}");
+    let list = scene.database.ran(&["policy", "list"]).await?.out;
+    assert!(list.contains("7d    enforce, a pause covers it  stored"), "{list}");
+    let get = scene.database.ran(&["policy", "get", "lake", "events.raw"]).await?.out;
+    assert!(
+        get.contains("  paused    table events.raw of catalog lake is paused by anna"),
+        "{get}"
+    );
     let swept = scene.database.ran(&["sweep"]).await?.out;
     assert!(swept.contains("table events.raw of catalog lake is paused by anna since"), "{swept}");
     let doctor = scene.database.ran(&["doctor"]).await?.out;
