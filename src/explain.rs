@@ -56,7 +56,7 @@ pub async fn explain(
     let resolved = validate::resolve(std::slice::from_ref(&item), default_spec_id, &book)?;
     let resolved = resolved.into_iter().next().context("one partition was asked for")?;
     let (tuple, lookup_key) = (resolved.tuple, resolved.lookup_key);
-    let governed = Governed::read(connection, live, settings.policy_limits).await?;
+    let governed = Governed::read(connection, live, settings.policy_limits, now).await?;
     let guards = match governed.as_ref().and_then(|governed| governed.policy.as_ref().ok()) {
         Some(policy) => policy.guards.clone(),
         None => Guards::read(connection, &identity).await?,

@@ -130,7 +130,8 @@ pub async fn resume(config: &Config, args: &ResumeArgs) -> anyhow::Result<u8> {
     database(config)?
         .in_session(Access::ReadWrite, async |session| {
             let pauses = end(session, args.scope.scope(), by, grace).await?;
-            let still = still_covering(pause::all(session).await?, &args.scope);
+            let mut still = still_covering(pause::all(session).await?, &args.scope);
+            still.retain(|pause| !pauses.contains(pause));
             if pauses.is_empty() {
                 let others = match still.as_slice() {
                     [] => String::new(),

@@ -58,7 +58,7 @@ pub async fn read(
     settings: &Settings,
     now: UtcInstant,
 ) -> sqlx::Result<Option<TableFacts>> {
-    let governed = Governed::read(connection, table, settings.policy_limits).await?;
+    let governed = Governed::read(connection, table, settings.policy_limits, now).await?;
     let Some(governed) = governed else { return Ok(None) };
     let identity = governed.live.identity.clone();
     let mut facts = TableFacts {

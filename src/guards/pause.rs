@@ -113,7 +113,7 @@ pub async fn all(connection: &mut Session) -> sqlx::Result<Vec<Pause>> {
     Ok(rows.into_iter().map(Pause::from).collect())
 }
 
-/// The pause that covers a table; of several the widest.
+/// The pause that covers a table; of several one that does not end, and of those the widest.
 pub async fn covering(
     connection: &mut Session,
     table: &TableIdentity,
@@ -124,7 +124,7 @@ pub async fn covering(
                   p.until
            from tailrace.pauses_of($1, $2, $3) as o
            join tailrace.pause p on p.pause_id = o.pause_id
-           order by p.catalog_id nulls first, p.table_uuid nulls first, p.pause_id limit 1"#,
+           order by p.until is not null, p.catalog_id nulls first, p.table_uuid nulls first, p.pause_id limit 1"#,
         table.catalog_id,
         table.table_id,
         table.table_uuid
@@ -151,14 +151,22 @@ pub async fn pause(
     }
     let (catalog_id, catalog_name) = catalog.unzip();
     let table = table.as_ref();
+    sqlx::query!(
+        r#"delete from tailrace.pause
+           where catalog_id is not distinct from $1 and table_uuid is not distinct from $2
+             and until <= pg_catalog.clock_timestamp()"#,
+        catalog_id,
+        table.map(|table| table.table_uuid)
+    )
+    .execute(&mut *transaction)
+    .await?;
     let added = sqlx::query!(
         r#"insert into tailrace.pause as pause (catalog_id, catalog_name, table_uuid, namespace_name, table_name,
                reason, paused_by)
            values ($1, $2, $3, $4, $5, $6, $7)
+           -- It still covers the name that it was made for.
            on conflict (catalog_id, table_uuid) do update
-           set until = null, catalog_name = excluded.catalog_name,
-               namespace_name = excluded.namespace_name, table_name = excluded.table_name,
-               reason = excluded.reason, paused_by = excluded.paused_by,
+           set until = null, reason = excluded.reason, paused_by = excluded.paused_by,
                paused_at = pg_catalog.clock_timestamp()
            where pause.until is not null"#,
         catalog_id,

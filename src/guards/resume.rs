@@ -128,13 +128,21 @@ async fn end_in(
     Ok(rows.into_iter().map(Pause::from).collect())
 }
 
-/// Takes pauses away whose time was over by `now`, in the name of `by`. Nothing is paused by them any more; by the
-/// revision passes see that they are gone.
-pub async fn take_ended(connection: &mut Session, now: UtcInstant, by: &str) -> sqlx::Result<()> {
+/// Takes pauses away whose time was over by `now`, in the name of `by`, but of these catalogs, which are in doubt; one of
+/// every catalog only where none is. Nothing is paused by them any more; by the revision passes see that they are gone.
+pub async fn take_ended(
+    connection: &mut Session,
+    now: UtcInstant,
+    but: &[i64],
+    by: &str,
+) -> sqlx::Result<()> {
     let now = now.to_chrono();
     let ended = sqlx::query_scalar!(
-        r#"select distinct catalog_id from tailrace.pause where until <= $1 order by 1"#,
-        now
+        r#"select distinct catalog_id from tailrace.pause
+           where until <= $1 and coalesce(catalog_id <> all ($2), pg_catalog.cardinality($2) = 0)
+           order by 1"#,
+        now,
+        but
     )
     .fetch_all(&mut *connection)
     .await?;
@@ -151,9 +159,11 @@ pub async fn take_ended(connection: &mut Session, now: UtcInstant, by: &str) -> 
     }
     let rows = sqlx::query_as!(
         PauseRow,
-        r#"delete from tailrace.pause where until <= $1
+        r#"delete from tailrace.pause
+           where until <= $1 and coalesce(catalog_id <> all ($2), pg_catalog.cardinality($2) = 0)
            returning catalog_name, namespace_name, table_name, reason, paused_by, paused_at, until"#,
-        now
+        now,
+        but
     )
     .fetch_all(&mut *transaction)
     .await?;

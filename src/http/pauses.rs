@@ -166,7 +166,7 @@ pub async fn resume_all(
     delete(&state, caller, Where::All, params).await
 }
 
-/// Takes a catalog's pause away. Those of its tables stay.
+/// Takes a catalog's pause away, after `guard.policy_grace` unless it is confirmed. Those of its tables stay.
 #[utoipa::path(
     delete,
     path = "/catalogs/{catalog}/pause",
@@ -187,7 +187,7 @@ pub async fn resume_catalog(
     delete(&state, caller, Where::Catalog(path.catalog), params).await
 }
 
-/// Takes a table's pause away: the one that was made under this name, or of the table that has it now.
+/// Takes a table's pause away, after `guard.policy_grace` unless it is confirmed: the one that was made under this name, or of the table that has it now.
 #[utoipa::path(
     delete,
     path = "/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/pause",

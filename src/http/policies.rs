@@ -53,8 +53,8 @@ pub struct PolicyBody {
     /// Why, for whoever reads the history of the table's policies. At most 8 KiB.
     #[serde(default)]
     pub reason: Option<String>,
-    /// Whether whoever sets it has seen what the policy drops, and wants that: what expires by the policy is not held for its
-    /// number.
+    /// Whether whoever sets it has seen what the policy drops, and wants that: it is in force at once and not after
+    /// `guard.policy_grace`, and what expires by it is not held for its number.
     #[serde(default)]
     pub confirmed: bool,
 }
@@ -271,7 +271,8 @@ async fn unset(
             ))));
         }
     }
-    policy::unset::unset(connection, &live, changer).await?;
+    let is_confirmed = accept_property && !settings.four_eyes;
+    policy::unset::unset(connection, &live, changer, is_confirmed).await?;
     policy_changed(connection, &live.identity, claims).await;
     Ok(())
 }

@@ -4,13 +4,18 @@ use crate::catalog::session::Session;
 use crate::events;
 use crate::rules::instant::UtcInstant;
 
-/// Brings changes into force that have waited until `now`, each under a new revision. A row that a drop has locked waits
-/// for the next pass.
-pub async fn bring_into_force(connection: &mut Session, now: UtcInstant) -> sqlx::Result<()> {
+/// Brings changes into force that have waited until `now`, each under a new revision, but in these catalogs: they are in
+/// doubt. A row that a drop has locked waits for the next pass.
+pub async fn bring_into_force(
+    connection: &mut Session,
+    now: UtcInstant,
+    but: &[i64],
+) -> sqlx::Result<()> {
     let rows = sqlx::query!(
         r#"with due as (
              select catalog_id, table_id, table_uuid, source from tailrace.policy
              where pending_until <= $1 and pending_revision = revision and problem is null
+               and catalog_id <> all ($2)
              for update skip locked
            )
            update tailrace.policy p
@@ -27,7 +32,8 @@ pub async fn bring_into_force(connection: &mut Session, now: UtcInstant) -> sqlx
              and p.table_uuid = due.table_uuid and p.source = due.source
            returning p.catalog_name, p.namespace_name, p.table_name, p.keep, p.keep_last, p.mode,
                      p.revision"#,
-        now.to_chrono()
+        now.to_chrono(),
+        but
     )
     .fetch_all(connection)
     .await?;

@@ -23,11 +23,12 @@ pub struct Governed {
 }
 
 impl Governed {
-    /// Reads it; `None` where nobody asked for retention. Writes nothing.
+    /// Reads it as it is at a time; `None` where nobody asked for retention. Writes nothing.
     pub async fn read(
         connection: &mut Session,
         live: LiveTable,
         limits: PolicyLimits,
+        now: UtcInstant,
     ) -> sqlx::Result<Option<Self>> {
         let policy = match effective::look(connection, &live, limits).await? {
             Ok(None) => return Ok(None),
@@ -37,9 +38,10 @@ impl Governed {
         let TableIdentity { catalog_id, table_id, .. } = live.identity;
         let shape = table_shape(connection, catalog_id, table_id).await?;
         let since = match &policy {
-            Ok(policy) => in_force_since(connection, &live.identity, policy).await?,
+            Ok(policy) => in_force_since(connection, &live.identity, policy, now).await?,
             Err(_) => None,
         };
+        let policy = policy.map(|policy| policy.at(now));
         Ok(Some(Governed { live, policy, shape, since }))
     }
 
@@ -84,15 +86,15 @@ async fn in_force_since(
     connection: &mut Session,
     table: &TableIdentity,
     policy: &Policy,
+    now: UtcInstant,
 ) -> sqlx::Result<Option<UtcInstant>> {
-    let rows = store::rows(connection, table).await?;
-    let (since, row) = match policy.source {
-        Source::Stored => (rows.stored.as_ref().map(|row| row.updated_at), rows.stored),
+    let since = match policy.source {
+        Source::Stored => store::rows(connection, table).await?.stored.map(|row| row.updated_at),
         Source::Property => {
             let PropertySince { written, took_over } = property_since(connection, table).await?;
-            (written.map(|written| took_over.map_or(written, |at| at.max(written))), rows.mirror)
+            written.map(|written| took_over.map_or(written, |took_over| took_over.max(written)))
         }
     };
-    let waited = row.filter(|row| row.pending_is_over).and_then(|row| row.pending_until);
-    Ok(since.map(|since| UtcInstant::from(waited.map_or(since, |until| until.max(since)))))
+    let waited = policy.pending.as_ref().and_then(|pending| pending.until.filter(|at| *at <= now));
+    Ok(since.map(UtcInstant::from).map(|since| waited.map_or(since, |until| until.max(since))))
 }

@@ -97,10 +97,19 @@ impl Policy {
         }
     }
 
+    /// The policy as it is in force at a time, once a pass has brought in what is pending.
+    #[must_use]
+    pub fn at(self, now: UtcInstant) -> Self {
+        let until = self.pending.as_ref().and_then(|pending| pending.until);
+        if until.is_some_and(|until| until <= now) { self.asked() } else { self }
+    }
+
     /// The policy as it is in force once it takes the place of another one, which was in force `before`.
     #[must_use]
-    pub fn after(self, before: Option<&Self>, grace: Duration) -> Self {
-        if grace.is_zero() || self.is_confirmed || !self.goes_earlier(before) {
+    pub fn after(self, before: Option<&Self>, limits: PolicyLimits) -> Self {
+        // One that keeps too short drops nothing.
+        let before = before.filter(|before| before.keep.length() >= limits.min_keep);
+        if limits.grace.is_zero() || self.is_confirmed || !self.goes_earlier(before) {
             return self;
         }
         // What keeps as long as what waits already waits no longer than that.

@@ -64,7 +64,6 @@ pub async fn all_rows(connection: &mut Session) -> sqlx::Result<Vec<KeptRow>> {
             updated_by: row.updated_by,
             pending: row.pending,
             pending_until: row.pending_until,
-            pending_is_over: false,
         },
     });
     Ok(kept.collect())

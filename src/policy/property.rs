@@ -115,7 +115,7 @@ pub fn read(
         // What was not followed dropped nothing.
         (_, before) => {
             let is_followed = mirror.is_some_and(PolicyRow::is_followed);
-            asked.after(before.filter(|_| is_followed).as_ref(), limits.grace)
+            asked.after(before.filter(|_| is_followed).as_ref(), limits)
         }
     })
 }

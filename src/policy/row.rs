@@ -46,12 +46,10 @@ pub struct PolicyRow {
     pub updated_at: DateTime<Utc>,
     /// By whom.
     pub updated_by: String,
-    /// What comes into force later, or has by now and no pass has brought it in.
+    /// What comes into force later: a pass brings it in.
     pub pending: Option<Json<PendingTerms>>,
-    /// When; it stays where that is over.
+    /// When.
     pub pending_until: Option<DateTime<Utc>>,
-    /// Whether that is over.
-    pub pending_is_over: bool,
 }
 
 impl PolicyRow {
@@ -88,19 +86,6 @@ impl PolicyRow {
             pending,
             guards: Guards::default(),
         })
-    }
-
-    /// The row with what is pending in force, where its time is over and no pass has brought it in yet.
-    #[must_use]
-    pub(super) fn when_waited(self) -> Self {
-        match self.pending {
-            Some(Json(terms)) if self.pending_is_over => {
-                let PendingTerms { keep, keep_seconds, keep_last, mode } = terms;
-                let (mode, pending) = (mode.to_string(), None);
-                PolicyRow { keep, keep_seconds, keep_last, mode, pending, ..self }
-            }
-            _ => self,
-        }
     }
 }
 

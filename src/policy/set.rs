@@ -4,7 +4,7 @@ use super::field::FieldExpression;
 use super::grace::{PendingChange, PolicyLimits};
 use super::history::Changer;
 use super::present::PolicyField;
-use super::row::{PolicyRow, PolicyRows};
+use super::row::PolicyRows;
 use super::{Mode, Policy, Source, keep_last, property, store};
 use crate::catalog::clock;
 use crate::catalog::restore::note_head;
@@ -101,12 +101,11 @@ impl Prepared {
         let of_property = table
             .property
             .as_ref()
-            .and_then(|value| property::read(value, rows.mirror.as_ref(), shape, limits).ok())
-            .map(Policy::asked);
+            .and_then(|value| property::read(value, rows.mirror.as_ref(), shape, limits).ok());
         let mirror = rows.mirror.as_ref().map(|row| row.policy(shape)).transpose()?;
-        let followed =
-            || mirror.clone().filter(|_| rows.mirror.as_ref().is_some_and(PolicyRow::is_followed));
-        let in_force = in_force.or_else(followed);
+        // As the table has it, whatever a pass has mirrored: of a text that is gone nothing is dropped.
+        let in_force = in_force.or_else(|| of_property.clone());
+        let of_property = of_property.map(Policy::asked);
         let mirror = mirror.map(Policy::asked);
         let mode_of_property = || of_property.as_ref().map(|property| property.mode);
         let existing =
@@ -138,7 +137,7 @@ impl Prepared {
             pending: None,
             guards: Guards::default(),
         };
-        Ok(asked.after(in_force.as_ref(), limits.grace))
+        Ok(asked.after(in_force.as_ref(), limits))
     }
 }
 

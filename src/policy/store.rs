@@ -28,10 +28,7 @@ pub async fn rows(connection: &mut Session, table: &TableIdentity) -> sqlx::Resu
                   fence, is_confirmed, property_text, problem, revision, updated_at, updated_by,
                   case when pending_revision = revision then pending end
                     as "pending: Json<PendingTerms>",
-                  pending_until,
-                  coalesce(pending_revision = revision
-                           and pending_until <= pg_catalog.clock_timestamp(), false)
-                    as "pending_is_over!"
+                  pending_until
            from tailrace.policy where catalog_id = $1 and table_id = $2 and table_uuid = $3"#,
         table.catalog_id,
         table.table_id,
@@ -40,7 +37,7 @@ pub async fn rows(connection: &mut Session, table: &TableIdentity) -> sqlx::Resu
     .fetch_all(connection)
     .await?;
     let mut found = PolicyRows::default();
-    for row in rows.into_iter().map(PolicyRow::when_waited) {
+    for row in rows {
         match row.source.as_str() {
             "stored" => found.stored = Some(row),
             _ => found.mirror = Some(row),
@@ -156,7 +153,8 @@ async fn write(
     Ok((row.revision, row.pending_until.map(UtcInstant::from)))
 }
 
-/// Notes why a mirrored property is no longer followed; its binding to a column stays. Nothing
+/// Notes why a mirrored property is no longer followed; its binding to a column stays. What was pending is its terms then:
+/// none of them is in force, and the next one that is followed waits. Nothing
 /// happens where that is noted already, or there is no mirror.
 pub async fn note_problem(
     connection: &mut Session,
@@ -168,6 +166,15 @@ pub async fn note_problem(
     let before = rows(&mut transaction, table).await?.mirror;
     let noted = sqlx::query!(
         r#"update tailrace.policy set problem = $4,
+               keep = coalesce(case when pending_revision = revision
+                 then pending ->> 'keep'::text end, keep),
+               keep_seconds = coalesce(case when pending_revision = revision
+                 then (pending ->> 'keep_seconds'::text)::bigint end, keep_seconds),
+               keep_last = case when pending_revision = revision
+                 then (pending ->> 'keep_last'::text)::integer else keep_last end,
+               mode = coalesce(case when pending_revision = revision
+                 then pending ->> 'mode'::text end, mode),
+               pending = null, pending_until = null, pending_revision = null,
                revision = pg_catalog.nextval('tailrace.policy_revision'),
                updated_at = pg_catalog.clock_timestamp()
            where catalog_id = $1 and table_id = $2 and table_uuid = $3

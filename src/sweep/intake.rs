@@ -10,6 +10,7 @@ use super::settings::{Scope, Settings};
 use super::triage::{
     CatalogFacts, CatalogReason, Facts, Rules, catalog_reasons, is_stale, left_out, work,
 };
+use super::waits::end_waits;
 use crate::catalog::clock_memory::{Remembered, all_remembered, note_still_accepted};
 use crate::catalog::evidence::may_read;
 use crate::catalog::restore::{Restored, thin_heads};
@@ -109,6 +110,9 @@ pub async fn take_in(
     untouched.extend(restored.keys());
     untouched
         .extend(looks.iter().filter(|look| !look.is_whole).map(|look| look.catalog.catalog_id));
+    if settings.kind == Kind::Regular && reading.apart(settings.max_clock_skew).is_none() {
+        end_waits(control, reading.database, &untouched).await;
+    }
     let asked = Catalogs { looks, remembered: remembered.into_iter().collect(), restored };
     let mut catalogs = catalogs_in_scope(control, settings, scope, reading, &asked).await?;
     let changed = sort_tables(control, settings, scope, reading, &asked, &mut catalogs).await?;

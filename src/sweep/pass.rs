@@ -17,7 +17,7 @@ use super::pacing::Pacing;
 use super::report::{Outcome, PassReport, TableReport, milliseconds};
 use super::settings::Kind;
 use super::settings::{Scope, Settings};
-use super::waits::{end_waits, release_ended};
+use super::waits::release_ended;
 use crate::catalog::connect::{Database, close};
 use crate::catalog::errors::is_connection_error;
 use crate::catalog::session::Session;
@@ -84,9 +84,6 @@ pub async fn run_paced_pass(
         // Not by a clock that is in doubt: what was let go by it would stay so when it is right again.
         let is_trusted = clock.apart(settings.max_clock_skew).is_none();
         let is_regular = settings.kind == Kind::Regular && is_trusted;
-        if is_regular {
-            end_waits(&mut control, clock.database).await;
-        }
         let pauses = pause::all(&mut control).await?;
         let mut holds = hold::all(&mut control).await?;
         let intake = take_in(&mut control, settings, scope, &clock).await?;

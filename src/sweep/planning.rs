@@ -146,11 +146,15 @@ async fn plan_tables(
             Ok(None) => continue,
             Err(problem) => Err(problem),
             Ok(Some(_)) if !table.is_parquet => Err(NOT_PARQUET.to_owned()),
-            Ok(Some(policy)) => {
-                plan_table(connection, &table.identity, &policy, plans.as_of, settings)
-                    .await
-                    .map_err(|error| describe(&error))
-            }
+            Ok(Some(policy)) => plan_table(
+                connection,
+                &table.identity,
+                &policy.at(plans.as_of),
+                plans.as_of,
+                settings,
+            )
+            .await
+            .map_err(|error| describe(&error)),
         };
         plans.tables.push((table.identity, plan));
     }
@@ -174,7 +178,7 @@ pub async fn plan_live_table(
         Err(problem) => Err(problem),
         Ok(Some(_)) if !table.is_parquet => Err(NOT_PARQUET.to_owned()),
         Ok(Some(policy)) => {
-            Ok(plan_table(connection, &table.identity, &policy, as_of, settings).await?)
+            Ok(plan_table(connection, &table.identity, &policy.at(as_of), as_of, settings).await?)
         }
     };
     let refused = match at {

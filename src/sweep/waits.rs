@@ -1,6 +1,7 @@
 //! What waited until now ends at the beginning of a pass: changes of policies come into force, pauses that were resumed
 //! and holds end.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::commits::AUTHOR;
@@ -11,12 +12,13 @@ use crate::guards::resume::take_ended;
 use crate::policy::coming::bring_into_force;
 use crate::rules::instant::UtcInstant;
 
-/// Ends what waited until now, before tables are looked at: changes of policies come into force, and pauses end. What
-/// could not be ended keeps what it keeps, so a failure does not stop the pass.
-pub async fn end_waits(control: &mut Session, now: UtcInstant) {
+/// Ends what waited until now, before tables are looked at, but in catalogs that are in doubt: changes of policies come
+/// into force, and pauses end. What could not be ended keeps what it keeps, so a failure does not stop the pass.
+pub async fn end_waits(control: &mut Session, now: UtcInstant, untouched: &BTreeSet<i64>) {
+    let but: Vec<i64> = untouched.iter().copied().collect();
     let ended = async {
-        bring_into_force(control, now).await?;
-        take_ended(control, now, AUTHOR).await
+        bring_into_force(control, now, &but).await?;
+        take_ended(control, now, &but, AUTHOR).await
     };
     if let Err(error) = ended.await {
         tracing::warn!(event = events::PURGE_FAILED, %error, "What waited for guard.policy_grace could not come into force");

@@ -246,7 +246,7 @@ async fn governed_tables(probe: &mut Probe<'_>, scene: &Scene<'_>) -> Result<Vec
             // What no pass has read for so long is overdue, not waiting for its grace.
             let limits =
                 PolicyLimits { grace: Duration::ZERO, ..scene.settings.sweep.policy_limits };
-            tables.extend(Governed::read(probe.turn().await?, live, limits).await?);
+            tables.extend(Governed::read(probe.turn().await?, live, limits, scene.now).await?);
         }
     }
     Ok(tables)

@@ -54,11 +54,20 @@ pub async fn left_policies(
            ),
            gone as materialized (
              select distinct on (p.catalog_id, p.table_id, p.table_uuid)
-                    p.catalog_id, c.name as catalog, p.table_id, p.table_uuid, p.field, p.keep,
-                    p.keep_last, p.mode, p.revision, o.table_id is not null as is_dropped,
+                    p.catalog_id, c.name as catalog, p.table_id, p.table_uuid, p.field,
+                    -- What was asked for, whether or not it still waits.
+                    case when w.pending is null then p.keep
+                      else w.pending ->> 'keep'::text end as keep,
+                    case when w.pending is null then p.keep_last
+                      else (w.pending ->> 'keep_last'::text)::integer end as keep_last,
+                    case when w.pending is null then p.mode
+                      else w.pending ->> 'mode'::text end as mode,
+                    p.revision, o.table_id is not null as is_dropped,
                     coalesce(l.namespace, p.namespace_name) as namespace,
                     coalesce(l.name, p.table_name) as name
              from tailrace.policy p
+             cross join lateral (
+               select case when p.pending_revision = p.revision then p.pending end as pending) as w
              join hog_catalog c on c.catalog_id = p.catalog_id
              left join hog_table o on o.catalog_id = p.catalog_id and o.table_id = p.table_id
                                   and o.table_uuid = p.table_uuid

@@ -208,7 +208,8 @@ async fn pause_policies(connection: &mut Session, since: Since) -> sqlx::Result<
            update tailrace.policy p
            set mode = 'paused', revision = pg_catalog.nextval('tailrace.policy_revision'),
                updated_by = 'tailrace: the catalog was restored'
-           where p.catalog_id = $1 and p.source = 'stored' and p.mode <> 'paused'::text
+           where p.catalog_id = $1 and p.source = 'stored'
+             and (p.mode <> 'paused'::text or p.pending_revision = p.revision)
              and p.updated_at >= coalesce($2, '-infinity'::timestamptz)
              and not exists (select from hog_column c
                              join hog_table t on t.catalog_id = c.catalog_id

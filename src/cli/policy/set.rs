@@ -57,7 +57,8 @@ pub struct SetArgs {
     /// Why, for whoever reads `tailrace policy history`.
     #[arg(long, value_name = "TEXT", value_parser = message)]
     reason: Option<String>,
-    /// Confirm what it drops, without being asked: what expires by the policy is not held for its number.
+    /// Confirm what it drops, without being asked: it is in force at once and not after guard.policy_grace, and what expires by
+    /// it is not held for its number.
     #[arg(long)]
     yes: bool,
     /// How to show it.

@@ -135,7 +135,8 @@ pub async fn unset(
         say("tailrace: the stored policy stays; say --yes to let the property take over\n");
         return Ok(FAILED);
     }
-    policy::unset::unset(connection, &live, changer).await?;
+    let is_confirmed = is_followed && !settings.four_eyes;
+    policy::unset::unset(connection, &live, changer, is_confirmed).await?;
     policy_changed(connection, &live.identity, claims).await;
     answer.unset = true;
     show(args, &answer)

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{Pending, PendingTerms};
+use super::{Pending, PendingTerms, PolicyLimits};
 use crate::catalog::specs::TableShape;
 use crate::guards::Guards;
 use crate::policy::present::PolicyField;
@@ -8,7 +8,9 @@ use crate::policy::{Mode, Policy, Source};
 use crate::rules::instant::UtcInstant;
 use crate::rules::keep::Keep;
 
-const HOUR: Duration = Duration::from_secs(3_600);
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: PolicyLimits = PolicyLimits { min_keep: MINUTE, grace: Duration::from_secs(3_600) };
+const NONE: PolicyLimits = PolicyLimits { min_keep: MINUTE, grace: Duration::ZERO };
 
 fn policy(keep: &str, keep_last: Option<i32>, mode: Mode) -> Policy {
     Policy {
@@ -67,6 +69,9 @@ fn what_drops_earlier_waits_and_what_keeps_longer_does_not() {
         assert_eq!(in_force(&after), expected, "{before:?} {asked:?}");
         assert_eq!(after.asked(), asked);
     }
+    // Nothing was dropped by one that keeps too short.
+    let after = enforced("90d").after(Some(&enforced("30s")), HOUR);
+    assert_eq!(in_force(&after), ("90d", None, Observe, true));
     // By another column nothing was dropped.
     let other = Policy { source_field_id: 2, ..enforced("7d") };
     let after = enforced("7d").after(Some(&other), HOUR);
@@ -77,7 +82,7 @@ fn what_drops_earlier_waits_and_what_keeps_longer_does_not() {
 fn what_is_confirmed_and_what_has_no_grace_waits_for_nothing() {
     let confirmed = Policy { is_confirmed: true, ..enforced("7d") };
     assert_eq!(confirmed.clone().after(None, HOUR), confirmed);
-    assert_eq!(enforced("7d").after(None, Duration::ZERO), enforced("7d"));
+    assert_eq!(enforced("7d").after(None, NONE), enforced("7d"));
 }
 
 /// Whoever sets the same again every minute comes to an end; whoever shortens it again waits anew.

@@ -60,6 +60,18 @@ impl Scene {
         Ok(policies.iter().map(words).collect())
     }
 
+    /// What waits has waited long enough.
+    async fn over(&self) -> Result<()> {
+        self.database.sql("update tailrace.policy set pending_until = now()").await
+    }
+
+    /// Gives the table the property with this keep, or takes it away.
+    async fn say(&self, keep: Option<&str>) -> Result<()> {
+        let text = keep.map(|keep| format!(r#"{{"field": "day(at)", "keep": "{keep}"}}"#));
+        self.table.set_property("partition_retention", text.as_deref()).await?;
+        Ok(())
+    }
+
     async fn is_in_window(&self, day: &str) -> Result<bool> {
         let asked = sqlx::query_scalar("select tailrace.in_drop_window($1, $2, 1, array[$3])");
         let asked = asked.bind(self.catalog.catalog_id).bind(self.table.table_id).bind(day);
@@ -146,11 +158,7 @@ async fn the_same_policy_again_waits_no_longer() -> Result<()> {
 #[tokio::test]
 async fn a_property_that_keeps_shorter_waits() -> Result<()> {
     let scene = of_days([20, 10, 1]).await?;
-    let say = async |keep: &str| {
-        let text = format!(r#"{{"field": "day(at)", "keep": "{keep}"}}"#);
-        scene.table.set_property("partition_retention", Some(&text)).await
-    };
-    say("15d").await?;
+    scene.say(Some("15d")).await?;
     // As the next pass reads it.
     let plan = scene.in_grace(&["plan"]).await?;
     assert!(plan.out.contains("keep 15d, observe (property policy)"), "{plan:?}");
@@ -158,11 +166,12 @@ async fn a_property_that_keeps_shorter_waits() -> Result<()> {
     assert!(plan.out.contains(waits), "{plan:?}");
     assert_eq!(scene.left(0).await?, 3);
     assert_eq!(scene.policies().await?, ["property 15d observe, then 15d enforce"]);
-    // An hour later, as the database has it.
-    scene.database.sql("update tailrace.policy set pending_until = now()").await?;
-    assert_eq!(scene.policies().await?, ["property 15d enforce"]);
+    // An hour later: plans go by it before a pass has brought it in.
+    scene.over().await?;
+    assert!(scene.in_grace(&["plan"]).await?.out.contains("keep 15d, enforce (property policy)"));
     assert_eq!(scene.left(0).await?, 2);
-    say("7d").await?;
+    assert_eq!(scene.policies().await?, ["property 15d enforce"]);
+    scene.say(Some("7d")).await?;
     assert_eq!(scene.left(0).await?, 2);
     assert_eq!(scene.policies().await?, ["property 15d enforce, then 7d enforce"]);
     scene.table.append(vec![crate::explicit::file(&days_ago(16))]).await?;
@@ -207,6 +216,8 @@ async fn nothing_is_overdue_when_a_policy_comes_into_force() -> Result<()> {
     assert_eq!(code().await?, 0, "passes need time");
     scene.database.sql(&over(72)).await?;
     assert_eq!(code().await?, 3, "no pass came");
+    // By its snapshots the catalog was restored: the first pass settles that.
+    assert_eq!(scene.left(0).await?, 2);
     assert_eq!(scene.left(0).await?, 1);
     assert_eq!(code().await?, 0);
     Ok(())
@@ -215,16 +226,97 @@ async fn nothing_is_overdue_when_a_policy_comes_into_force() -> Result<()> {
 /// Of a policy that a restore paused nothing comes to enforce later.
 #[tokio::test]
 async fn what_a_restore_paused_stays_paused() -> Result<()> {
-    let scene = Scene::new().await?;
-    let backup = scene.database.back_up("before").await?;
-    scene.table.add_column(None, Column::new("seen", "timestamptz")).await?;
-    scene.table.evolve_spec(&[Field::day("seen")]).await?;
-    let set = ["policy", "set", "lake", "events.raw", "--field", "seen", "--keep", "7d"];
-    assert_eq!(scene.in_grace(&set).await?.code, 0);
-    scene.database.restore(&backup).await?;
-    scene.left(0).await?;
-    scene.left(61).await?;
-    assert_eq!(scene.policies().await?, ["stored 7d paused"]);
+    for modes in [&["enforce"][..], &["paused", "enforce"]] {
+        let scene = Scene::new().await?;
+        let backup = scene.database.back_up("before").await?;
+        scene.table.add_column(None, Column::new("seen", "timestamptz")).await?;
+        scene.table.evolve_spec(&[Field::day("seen")]).await?;
+        for mode in modes {
+            let set = ["policy", "set", "lake", "events.raw", "--field", "seen", "--keep", "7d"];
+            assert_eq!(scene.in_grace(&[&set[..], &["--mode", mode]].concat()).await?.code, 0);
+        }
+        scene.database.restore(&backup).await?;
+        scene.left(0).await?;
+        scene.left(61).await?;
+        assert_eq!(scene.policies().await?, ["stored 7d paused"], "{modes:?}");
+    }
+    Ok(())
+}
+
+/// Not with what a pass has read of it, which may be of long ago.
+#[tokio::test]
+async fn a_policy_is_compared_with_the_property_as_it_is() -> Result<()> {
+    for (property, expected) in [
+        (Some("365d"), "stored 365d enforce, then 16d enforce"),
+        (None, "stored 16d observe, then 16d enforce"),
+    ] {
+        let scene = of_days([18, 10, 1]).await?;
+        scene.say(Some("15d")).await?;
+        scene.left(0).await?;
+        scene.over().await?;
+        assert_eq!(scene.left(0).await?, 2);
+        scene.say(property).await?;
+        scene.set("16d", &[]).await?;
+        assert_eq!(scene.policies().await?[0], expected);
+    }
+    Ok(())
+}
+
+/// Nobody was shown what it drops.
+#[tokio::test]
+async fn a_property_that_took_over_unseen_waits() -> Result<()> {
+    for (while_unset, is_told_at_once) in [("oops", false), ("5d", true)] {
+        let scene = of_days([20, 10, 1]).await?;
+        scene.say(Some("5d")).await?;
+        scene.set("30d", &["--yes"]).await?;
+        scene.left(0).await?;
+        scene.over().await?;
+        scene.left(0).await?;
+        scene.say(Some(while_unset)).await?;
+        let eyes = ("TAILRACE__GUARD__FOUR_EYES", "true");
+        let mut unset = vec!["policy", "unset", "lake", "events.raw"];
+        let env: &[_] = if is_told_at_once { &[(GRACE, "1h"), eyes] } else { &[(GRACE, "1h")] };
+        unset.extend(is_told_at_once.then_some("--yes"));
+        let ran = scene.database.ran_with(&unset, env).await?;
+        assert_eq!(ran.code, 0, "{ran:?}");
+        scene.say(Some("5d")).await?;
+        assert_eq!(scene.left(0).await?, 3, "{while_unset}");
+        assert_eq!(scene.policies().await?, ["property 5d observe, then 5d enforce"]);
+    }
+    Ok(())
+}
+
+/// The mode that a text leaves out is the one that was asked for, not the one of meanwhile.
+#[tokio::test]
+async fn a_property_that_was_refused_for_a_while_enforces() -> Result<()> {
+    let scene = of_days([20, 1]).await?;
+    for keep in ["15d", "15 dd", "15d"] {
+        scene.say(Some(keep)).await?;
+        assert_eq!(scene.left(0).await?, 2);
+    }
+    assert_eq!(scene.policies().await?, ["property 15d observe, then 15d enforce"]);
+    assert_eq!(scene.left(61).await?, 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_clock_in_doubt_ends_no_wait() -> Result<()> {
+    let scene = of_days([20, 10, 1]).await?;
+    scene.set("30d", &["--yes"]).await?;
+    assert_eq!(scene.in_grace(&["sweep"]).await?.code, 0);
+    scene.set("7d", &[]).await?;
+    scene.pause(super::PauseScope::All).await?;
+    scene.in_grace(&["resume"]).await?;
+    scene.over().await?;
+    let sql = "update tailrace.pause set until = now();
+               update tailrace.clock_memory set accepted_now = accepted_now - interval '2 h'";
+    scene.database.sql(sql).await?;
+    let swept = scene.in_grace(&["sweep"]).await?;
+    assert_eq!(swept.events("clock_skew").len(), 1, "{swept:?}");
+    assert_eq!(scene.policies().await?, ["stored 30d enforce, then 7d enforce"]);
+    let pauses = scene.database.text("select count(*) from tailrace.pause").await?;
+    assert_eq!(pauses.as_deref(), Some("1"));
+    assert!(!scene.is_in_window(&days_ago(10)).await?);
     Ok(())
 }
 
