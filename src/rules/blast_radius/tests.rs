@@ -63,6 +63,7 @@ fn what_had_expired_is_of_the_change_whatever_its_files() {
 #[test]
 fn late_files_of_one_day_are_counted_together() {
     let mut change = change();
+    change.late.counted_below = 1_500;
     change.count_late(60, day(20));
     assert_eq!((change.late.since, change.late.files), (Some(day(20)), 60));
     change.count_late(50, day(21).plus_nanos(-1));
@@ -77,6 +78,7 @@ fn late_files_of_one_day_are_counted_together() {
     );
     change.count_late(i64::MAX, day(20));
     assert_eq!(change.late.files, i64::MAX);
+    assert_eq!(change.late.counted_below, 1_500, "what was counted stays so");
 }
 
 #[test]
@@ -89,8 +91,9 @@ fn late_files_that_are_kept_stay_counted() {
     assert_eq!((change.late.since, change.late.files), (Some(day(20)), 301));
     assert_eq!(change.late.held, Some(excess));
     assert!(change.holds_any());
+    change.late.counted_below = 1_500;
     change.let_go();
-    assert_eq!(change.late, LateCount::default());
+    assert_eq!(change.late, LateCount { counted_below: 1_500, ..LateCount::default() });
     assert!(!change.holds_any());
 }
 

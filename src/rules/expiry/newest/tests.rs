@@ -35,6 +35,14 @@ fn the_start_of_the_last_value_that_counts_tells_what_stays() {
     }
 }
 
+/// A day and the instant at which it starts may be one time.
+#[test]
+fn an_instant_at_the_start_of_a_day_counts_with_it() {
+    let values = [hours(24, 48), hours(24, 24), hours(0, 24)];
+    assert_eq!(newest(2, &values), since(0));
+    assert_eq!(newest(3, &values), Newest::All);
+}
+
 /// A day and its hours, a month and its days: of values that overlap only such count as are apart.
 #[test]
 fn values_that_overlap_count_once() {
