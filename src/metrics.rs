@@ -49,6 +49,8 @@ pub struct Metrics {
     shield_renewal: Histogram,
     pauses: Gauge,
     holds: Gauge,
+    pending_policies: Gauge,
+    blast_radius_files: Gauge,
 }
 
 impl Default for Metrics {
@@ -69,6 +71,8 @@ impl Default for Metrics {
             shield_renewal: Histogram::new(LOCK_BUCKETS),
             pauses: Gauge::default(),
             holds: Gauge::default(),
+            pending_policies: Gauge::default(),
+            blast_radius_files: Gauge::default(),
         };
         registry.register("passes", "Passes, by how they ended", metrics.passes.clone());
         registry.register_with_unit(
@@ -127,6 +131,16 @@ impl Default for Metrics {
             "Holds of partitions or tables when the last pass began",
             metrics.holds.clone(),
         );
+        registry.register(
+            "pending_policies",
+            "Policies of which a change waited for guard.policy_grace when the last pass began",
+            metrics.pending_policies.clone(),
+        );
+        registry.register(
+            "blast_radius_files",
+            "Files that were held because they are too many when the last pass began",
+            metrics.blast_radius_files.clone(),
+        );
         Metrics { registry, ..metrics }
     }
 }
@@ -139,6 +153,8 @@ impl Metrics {
         self.tables_failed.set(i64::try_from(report.failures()).unwrap_or(i64::MAX));
         self.pauses.set(i64::try_from(report.pauses.len()).unwrap_or(i64::MAX));
         self.holds.set(i64::try_from(report.holds).unwrap_or(i64::MAX));
+        self.pending_policies.set(report.waits.pending_policies);
+        self.blast_radius_files.set(report.waits.blast_radius_files);
         self.files_ended(report.counts().files);
         for snapshot in report.tables.iter().flat_map(|table| &table.snapshots) {
             self.snapshots.inc();
@@ -198,7 +214,7 @@ mod tests {
     use super::*;
     use crate::claims::Failed;
     use crate::rules::instant::UtcInstant;
-    use crate::sweep::report::CatalogFailure;
+    use crate::sweep::report::{CatalogFailure, Waits};
 
     /// How passes and renewals may end. (Names, units and types are pinned in `tests/suite/pins`.)
     #[test]
@@ -209,6 +225,7 @@ mod tests {
             tables: Vec::new(),
             pauses: Vec::new(),
             holds: 0,
+            waits: Waits::default(),
             skipped_catalogs: Vec::new(),
             failed_catalogs: Vec::new(),
             gave_way: false,

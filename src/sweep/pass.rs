@@ -14,10 +14,10 @@ use super::context::{Budget, Context, GivesWay, Progress};
 use super::house::keep_house;
 use super::intake::{CatalogIntake, take_in};
 use super::pacing::Pacing;
-use super::report::{Outcome, PassReport, TableReport, milliseconds};
+use super::report::{Outcome, PassReport, TableReport, Waits, milliseconds};
 use super::settings::Kind;
 use super::settings::{Scope, Settings};
-use super::waits::release_ended;
+use super::waits::{count_waits, release_ended};
 use crate::catalog::connect::{Database, close};
 use crate::catalog::errors::is_connection_error;
 use crate::catalog::session::Session;
@@ -94,9 +94,10 @@ pub async fn run_paced_pass(
             release_ended(&mut control, &ended).await;
         }
         holds.retain(|hold| !is_over(hold));
-        anyhow::Ok((clock, intake, pauses, holds.len()))
+        let waits = count_waits(&mut control).await?;
+        anyhow::Ok((clock, intake, pauses, holds.len(), waits))
     };
-    let (clock, intake, pauses, holds) =
+    let (clock, intake, pauses, holds, waits) =
         first_looks.await.map_err(|error| match is_connection_error(&error) {
             true => error.context(LostOnTheWay),
             false => error,
@@ -139,7 +140,7 @@ pub async fn run_paced_pass(
         .map(|(place, it)| (it.first_step(), (place, CatalogSweep::new(it, scope))));
     let swept = side_by_side(database, sweeps.collect(), &context).await;
     let (report, unchanged) = reported(now, &intake.catalogs, swept);
-    let report = PassReport { pauses, holds, ..report };
+    let report = PassReport { pauses, holds, waits, ..report };
     let took = pacing.now().saturating_duration_since(started);
     log_finished(&report, unchanged, took, stop.is_cancelled(), context.pass_is_over());
     Ok(report)
@@ -214,6 +215,7 @@ fn reported(
         tables: Vec::new(),
         pauses: Vec::new(),
         holds: 0,
+        waits: Waits::default(),
         skipped_catalogs: Vec::new(),
         failed_catalogs: Vec::new(),
         gave_way: false,
@@ -273,6 +275,8 @@ fn log_finished(
         gave_way = report.gave_way,
         pauses = report.pauses.len(),
         holds = report.holds,
+        pending_policies = report.waits.pending_policies,
+        blast_radius_files = report.waits.blast_radius_files,
         duration_ms = milliseconds(took),
         "A pass finished"
     );

@@ -315,6 +315,15 @@ impl TableReport {
     }
 }
 
+/// What kept partitions when a pass began, beside pauses and holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// Policies of which a change waits for `guard.policy_grace`.
+    pub pending_policies: i64,
+    /// Files of partitions that are held because they are too many.
+    pub blast_radius_files: i64,
+}
+
 /// What a pass did.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct PassReport {
@@ -329,6 +338,9 @@ pub struct PassReport {
     /// How many holds there are.
     #[serde(skip)]
     pub holds: usize,
+    /// What else kept partitions when it began.
+    #[serde(skip)]
+    pub waits: Waits,
     /// Catalogs that another daemon works on.
     pub skipped_catalogs: Vec<String>,
     /// Catalogs that failed, or were not finished.

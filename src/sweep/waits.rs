@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::commits::AUTHOR;
+use super::report::Waits;
 use crate::catalog::session::Session;
 use crate::events;
 use crate::guards::release::release;
@@ -23,6 +24,20 @@ pub async fn end_waits(control: &mut Session, now: UtcInstant, untouched: &BTree
     if let Err(error) = ended.await {
         tracing::warn!(event = events::PURGE_FAILED, %error, "What waited for guard.policy_grace could not come into force");
     }
+}
+
+/// Counts what waits.
+pub async fn count_waits(control: &mut Session) -> sqlx::Result<Waits> {
+    sqlx::query_as!(
+        Waits,
+        r#"select (select count(*) from tailrace.policy
+                   where pending_until is not null and pending_revision = revision)
+                    as "pending_policies!",
+                  (select coalesce(sum(files), 0)::bigint from tailrace.waiting
+                   where reason = 'blast_radius') as "blast_radius_files!""#
+    )
+    .fetch_one(control)
+    .await
 }
 
 /// Releases holds whose time is over. They keep nothing any more, so a failure does not stop the pass.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::sweep::report::Waits;
 
 fn report(failed: &[(&str, bool)]) -> anyhow::Result<PassReport> {
     let failed = failed.iter().map(|(catalog, away)| CatalogFailure {
@@ -11,6 +12,7 @@ fn report(failed: &[(&str, bool)]) -> anyhow::Result<PassReport> {
         tables: Vec::new(),
         pauses: Vec::new(),
         holds: 0,
+        waits: Waits::default(),
         skipped_catalogs: Vec::new(),
         failed_catalogs: failed.collect(),
         gave_way: false,

@@ -92,6 +92,8 @@ async fn a_shorter_keep_waits_and_the_longer_one_goes_on() -> Result<()> {
     scene.table.append(vec![crate::explicit::file(&days_ago(16))]).await?;
     assert_eq!(scene.left(59).await?, 2, "the longer keep goes on");
     assert!(!scene.is_in_window(&days_ago(10)).await?);
+    let swept = scene.in_grace(&["sweep"]).await?;
+    assert_eq!(swept.events("pass_finished")[0]["pending_policies"], 1, "{swept:?}");
     let list = scene.in_grace(&["policy", "list"]).await?;
     assert!(list.out.contains("15d   enforce, a change waits  stored"), "{list:?}");
     let doctor = scene.in_grace(&["doctor"]).await?;

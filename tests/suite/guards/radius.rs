@@ -74,6 +74,8 @@ async fn a_new_policy_ends_no_more_than_half_of_its_table_at_once() -> Result<()
     assert_eq!(scene.passes(&in_days(0)).await?, (0, 8, 6));
     assert_eq!(scene.plans(&in_days(0)).await?, (0, Some((6, 8))));
     assert_eq!(scene.passes(&in_days(0)).await?, (0, 8, 6), "nor in the next pass");
+    let report = scene.database.sweep_with(&in_days(0)).await?;
+    assert_eq!(report.waits.blast_radius_files, 6);
     Ok(())
 }
 
