@@ -1,5 +1,5 @@
--- A policy under which drops were made, before a policy could be confirmed, counts as confirmed: what it drops was
--- seen to go.
+-- A policy under which drops were made, before a policy could be confirmed, counts as confirmed: somebody could see what
+-- it drops.
 update tailrace.policy p set is_confirmed = true
 where p.mode = 'enforce'::text and exists (
   select from tailrace.drop_history h

@@ -1,8 +1,8 @@
--- What goes earlier waits for guard.policy_grace.
+-- A change by which partitions may be dropped earlier than before waits for guard.policy_grace.
 
--- A change of a policy by which partitions may go earlier than before waits until `pending_until`. The row has the
--- terms that are in force until then; `pending` has those that come, {keep, keep_seconds, keep_last, mode}. They are of
--- the row with the revision `pending_revision` alone: whatever else changes the row voids them.
+-- Of a policy it waits until `pending_until`. The row has the terms that are in force until then; `pending` has those
+-- that come, {keep, keep_seconds, keep_last, mode}. They are of the row with the revision `pending_revision` alone:
+-- whatever else changes the row voids them.
 alter table tailrace.policy
   add column pending jsonb,
   add column pending_until timestamptz,

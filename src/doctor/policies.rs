@@ -7,7 +7,6 @@ use super::{Finding, Level, at};
 use crate::catalog::checks::replaced::LeftPolicy;
 use crate::policy::Mode;
 use crate::policy::command::{forget, set_again};
-use crate::policy::grace::PendingChange;
 use crate::sweep::plan::NOT_PARQUET;
 use crate::sweep::stalled::Stalled;
 
@@ -86,12 +85,12 @@ fn of_table(facts: &TableFacts, now: DateTime<Utc>) -> Vec<Finding> {
             return findings;
         }
     };
-    if let Some(pending) = policy.pending.as_ref().map(PendingChange::from) {
+    if let Some(pending) = &policy.pending {
         say(
             Level::Note,
             format!("a change of the policy waits: {}", pending.describe()),
             "until then what was in force before is in force",
-            "see `tailrace plan`; `tailrace policy set` with --yes has it in force at once, with a longer keep takes it back",
+            "`tailrace policy set` takes it back: with the terms that are in force, or with --mode observe",
         );
     }
     // What is paused is a finding of `guards`.

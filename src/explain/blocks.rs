@@ -2,7 +2,6 @@
 
 use super::report::{Block, Outlook};
 use crate::guards::Guards;
-use crate::policy::grace::PendingChange;
 use crate::policy::{Mode, Policy};
 use crate::rules::expiry::{KeptReason, Verdict};
 use crate::rules::instant::UtcInstant;
@@ -66,7 +65,7 @@ pub fn blocks(facts: &Facts<'_>, files: i64) -> Blocks {
         && facts.guards.pause.is_none()
     {
         let pending = policy.pending.as_ref().filter(|it| it.terms.mode == Mode::Enforce);
-        let waits = pending.map(|pending| format!("; {}", PendingChange::from(pending).describe()));
+        let waits = pending.map(|pending| format!("; {}", pending.describe()));
         let what = format!("the policy's mode is {}{}", policy.mode, waits.unwrap_or_default());
         block("mode", what, pending.and_then(|pending| pending.until));
     }

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::catalog::live_file::Counts;
-use crate::policy::grace::PendingChange;
+use crate::policy::grace::Pending;
 use crate::policy::{Mode, Policy, Source};
 use crate::rules::instant::UtcInstant;
 use crate::specs::{SpecReport, SpecState, Trust};
@@ -86,7 +86,7 @@ pub struct Rule {
     /// What comes into force later in the place of `keep`, `keep_last` and `mode`; left out where nothing does.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
-    pub pending: Option<PendingChange>,
+    pub pending: Option<Pending>,
     /// Where it comes from.
     pub source: Source,
     /// Its revision.
@@ -104,7 +104,7 @@ impl Rule {
             keep: policy.keep.text().to_owned(),
             keep_last: policy.keep_last,
             mode: policy.mode,
-            pending: policy.pending.as_ref().map(PendingChange::from),
+            pending: policy.pending.clone(),
             source: policy.source,
             revision: policy.revision,
             since,

@@ -76,6 +76,7 @@ pub enum PauseError {
 
 /// A row of `tailrace.pause`.
 pub(super) struct PauseRow {
+    pub(super) catalog_id: Option<i64>,
     pub(super) catalog_name: Option<String>,
     pub(super) namespace_name: Option<String>,
     pub(super) table_name: Option<String>,
@@ -103,7 +104,8 @@ impl From<PauseRow> for Pause {
 pub async fn all(connection: &mut Session) -> sqlx::Result<Vec<Pause>> {
     let rows = sqlx::query_as!(
         PauseRow,
-        r#"select catalog_name, namespace_name, table_name, reason, paused_by, paused_at, until
+        r#"select catalog_id, catalog_name, namespace_name, table_name, reason, paused_by, paused_at,
+                  until
            from tailrace.pause
            where until is null or until > pg_catalog.clock_timestamp()
            order by catalog_name nulls first, namespace_name nulls first, table_name, pause_id"#
@@ -120,11 +122,12 @@ pub async fn covering(
 ) -> sqlx::Result<Option<Pause>> {
     let row = sqlx::query_as!(
         PauseRow,
-        r#"select p.catalog_name, p.namespace_name, p.table_name, p.reason, p.paused_by, p.paused_at,
-                  p.until
+        r#"select p.catalog_id, p.catalog_name, p.namespace_name, p.table_name, p.reason, p.paused_by,
+                  p.paused_at, p.until
            from tailrace.pauses_of($1, $2, $3) as o
            join tailrace.pause p on p.pause_id = o.pause_id
-           order by p.until is not null, p.catalog_id nulls first, p.table_uuid nulls first, p.pause_id limit 1"#,
+           order by p.until is not null, p.catalog_id nulls first, p.table_uuid nulls first, p.pause_id
+           limit 1"#,
         table.catalog_id,
         table.table_id,
         table.table_uuid
@@ -135,8 +138,8 @@ pub async fn covering(
 }
 
 /// Pauses, in the name of `by`. Where the scope is paused already, that pause stays and is given back, with
-/// false; one that was to end is made anew. Waits for drops in their commits, as long as the session's `lock_timeout` allows: no drop of the scope
-/// commits after this has returned.
+/// false; one that was to end is made anew. Waits for drops in their commits, as long as the session's `lock_timeout`
+/// allows: no drop of the scope commits after this has returned.
 pub async fn pause(
     connection: &mut Session,
     scope: PauseScope<'_>,
@@ -161,8 +164,8 @@ pub async fn pause(
     .execute(&mut *transaction)
     .await?;
     let added = sqlx::query!(
-        r#"insert into tailrace.pause as pause (catalog_id, catalog_name, table_uuid, namespace_name, table_name,
-               reason, paused_by)
+        r#"insert into tailrace.pause as pause (catalog_id, catalog_name, table_uuid, namespace_name,
+               table_name, reason, paused_by)
            values ($1, $2, $3, $4, $5, $6, $7)
            -- It still covers the name that it was made for.
            on conflict (catalog_id, table_uuid) do update
@@ -181,7 +184,8 @@ pub async fn pause(
     .await?;
     let row = sqlx::query_as!(
         PauseRow,
-        r#"select catalog_name, namespace_name, table_name, reason, paused_by, paused_at, until
+        r#"select catalog_id, catalog_name, namespace_name, table_name, reason, paused_by, paused_at,
+                  until
            from tailrace.pause
            where catalog_id is not distinct from $1 and table_uuid is not distinct from $2"#,
         catalog_id,

@@ -46,29 +46,14 @@ pub async fn resume(
         }
         Some(catalog) => raise_of(&mut transaction, catalog).await?,
     };
-    let catalogs = sqlx::query_scalar!(
-        r#"select catalog_id from tailrace.pause
-           where catalog_name is not distinct from $1
-             and (table_name is null) = ($3::text is null)
-             and ($3::text is null or table_uuid = $4 or (namespace_name, table_name) = ($2, $3))
-           for update"#,
-        catalog,
-        namespace,
-        name,
-        table_uuid
-    )
-    .fetch_all(&mut *transaction)
-    .await?;
-    for catalog_id in catalogs.into_iter().flatten().filter(|id| !raised.contains(id)) {
-        raise(&mut transaction, catalog_id, Change::Loosens).await?;
-    }
     let rows = sqlx::query_as!(
         PauseRow,
         r#"delete from tailrace.pause
            where catalog_name is not distinct from $1
              and (table_name is null) = ($3::text is null)
              and ($3::text is null or table_uuid = $4 or (namespace_name, table_name) = ($2, $3))
-           returning catalog_name, namespace_name, table_name, reason, paused_by, paused_at, until"#,
+           returning catalog_id, catalog_name, namespace_name, table_name, reason, paused_by,
+                     paused_at, until"#,
         catalog,
         namespace,
         name,
@@ -76,7 +61,13 @@ pub async fn resume(
     )
     .fetch_all(&mut *transaction)
     .await?;
-    let resumed: Vec<_> = rows.into_iter().map(Pause::from).collect();
+    let mut resumed = Vec::new();
+    for row in rows {
+        if let Some(catalog_id) = row.catalog_id.filter(|id| !raised.contains(id)) {
+            raise(&mut transaction, catalog_id, Change::Loosens).await?;
+        }
+        resumed.push(Pause::from(row));
+    }
     // Where nothing was paused, nothing changes.
     match resumed.is_empty() {
         true => transaction.rollback().await?,
@@ -101,8 +92,8 @@ async fn raise_of(transaction: &mut Session, catalog: &str) -> sqlx::Result<Vec<
     Ok(ids)
 }
 
-/// Has the pauses of this name end in `grace`, or when they were to end before, if that is earlier; gives them back. What they cover is
-/// paused until then, so that no revision is raised.
+/// Has the pauses of this name end in `grace`, or when they were to end before, if that is earlier; gives them back. What
+/// they cover is paused until then, so that no revision is raised: a drop that was planned meanwhile was planned with the pause.
 async fn end_in(
     connection: &mut Session,
     (catalog, namespace, table, uuid): (Option<&str>, Option<&str>, Option<&str>, Option<Uuid>),
@@ -116,7 +107,8 @@ async fn end_in(
            where catalog_name is not distinct from $1
              and (table_name is null) = ($3::text is null)
              and ($3::text is null or table_uuid = $4 or (namespace_name, table_name) = ($2, $3))
-           returning catalog_name, namespace_name, table_name, reason, paused_by, paused_at, until"#,
+           returning catalog_id, catalog_name, namespace_name, table_name, reason, paused_by,
+                     paused_at, until"#,
         catalog,
         namespace,
         table,
@@ -161,7 +153,8 @@ pub async fn take_ended(
         PauseRow,
         r#"delete from tailrace.pause
            where until <= $1 and coalesce(catalog_id <> all ($2), pg_catalog.cardinality($2) = 0)
-           returning catalog_name, namespace_name, table_name, reason, paused_by, paused_at, until"#,
+           returning catalog_id, catalog_name, namespace_name, table_name, reason, paused_by,
+                     paused_at, until"#,
         now,
         but
     )

@@ -6,6 +6,10 @@ use crate::rules::instant::UtcInstant;
 
 /// Brings changes into force that have waited until `now`, each under a new revision, but in these catalogs: they are in
 /// doubt. A row that a drop has locked waits for the next pass.
+///
+/// Writers of policies lock the table against this (see [`super::store`]), and the lock of a row is decided by what the
+/// row says when it is had: nothing comes into force that somebody has changed meanwhile. A pass that planned by the
+/// terms before finds another revision under the commit lock.
 pub async fn bring_into_force(
     connection: &mut Session,
     now: UtcInstant,

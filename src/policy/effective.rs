@@ -5,7 +5,7 @@ use crate::catalog::specs::{live_columns, table_shape};
 use crate::catalog::tables::{LiveTable, TableIdentity};
 use crate::events;
 use crate::guards::Guards;
-use crate::policy::grace::{PendingChange, PolicyLimits};
+use crate::policy::grace::{Pending, PolicyLimits};
 use crate::policy::history::Changer;
 use crate::policy::row::{PolicyRow, PolicyRows};
 use crate::policy::store;
@@ -157,8 +157,7 @@ async fn mirror(
                     catalog, namespace, table = name, revision = policy.revision,
                     field = policy.field.text(), column = policy.field.column(),
                     keep = %policy.keep, mode = %policy.mode,
-                    waits = policy.pending.as_ref()
-                        .map(|pending| PendingChange::from(pending).describe()),
+                    waits = policy.pending.as_ref().map(Pending::describe),
                     "A table property became the table's policy"
                 );
             }

@@ -31,30 +31,10 @@ impl PolicyLimits {
     }
 }
 
-/// Terms of a policy that are not in force yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pending {
-    /// From when on they are; `None` where they are not stored yet.
-    pub until: Option<UtcInstant>,
-    pub terms: PendingTerms,
-}
-
-/// The terms of a policy by which partitions are dropped. Names are those of the stored JSON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct PendingTerms {
-    /// How long a partition stays after its last instant, as written.
-    pub keep: String,
-    /// The same in seconds.
-    pub keep_seconds: i64,
-    /// So many of the newest distinct time values that have a live file stay whatever their age.
-    pub keep_last: Option<i32>,
-    /// `enforce`, `observe` or `paused`.
-    pub mode: Mode,
-}
-
-/// Terms that wait, as JSON has them.
+/// Terms of a policy that are not in force yet. Names are those of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct PendingChange {
+#[schema(as = PendingChange)]
+pub struct Pending {
     /// From when on they are in force; null for a property that no pass has read yet: it waits for
     /// `guard.policy_grace` from then on.
     pub until: Option<UtcInstant>,
@@ -62,7 +42,7 @@ pub struct PendingChange {
     pub terms: PendingTerms,
 }
 
-impl PendingChange {
+impl Pending {
     /// What waits, in words.
     pub fn describe(&self) -> String {
         let PendingTerms { keep, keep_last, mode, .. } = &self.terms;
@@ -76,10 +56,17 @@ impl PendingChange {
     }
 }
 
-impl From<&Pending> for PendingChange {
-    fn from(pending: &Pending) -> Self {
-        PendingChange { until: pending.until, terms: pending.terms.clone() }
-    }
+/// The terms of a policy by which partitions are dropped. Names are those of the stored JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PendingTerms {
+    /// How long a partition stays after its last instant, as written.
+    pub keep: String,
+    /// The same in seconds.
+    pub keep_seconds: i64,
+    /// So many of the newest distinct time values that have a live file stay whatever their age.
+    pub keep_last: Option<i32>,
+    /// `enforce`, `observe` or `paused`.
+    pub mode: Mode,
 }
 
 impl Policy {

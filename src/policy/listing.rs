@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::Source;
-use super::grace::PendingChange;
+use super::grace::Pending;
 use super::present::PolicyField;
 use super::row::{PolicyRow, PolicyRows};
 use super::store;
@@ -63,7 +63,7 @@ pub struct ListedPolicy {
     /// What comes into force later in the place of `keep`, `keep_last` and `mode`; left out where nothing does.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
-    pub pending: Option<PendingChange>,
+    pub pending: Option<Pending>,
     /// The pause that covers the table; left out where there is none. Nothing is dropped then, whatever the mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
@@ -114,7 +114,7 @@ impl ListedPolicy {
             keep_last: row.keep_last,
             mode: row.mode,
             fence: row.fence,
-            pending: row.pending.map(|Json(terms)| PendingChange {
+            pending: row.pending.map(|Json(terms)| Pending {
                 until: row.pending_until.map(UtcInstant::from),
                 terms,
             }),

@@ -1,7 +1,7 @@
 //! Stores a policy, for every caller that sets one.
 
 use super::field::FieldExpression;
-use super::grace::{PendingChange, PolicyLimits};
+use super::grace::{Pending, PolicyLimits};
 use super::history::Changer;
 use super::present::PolicyField;
 use super::row::PolicyRows;
@@ -182,7 +182,7 @@ pub async fn set_policy(
         mode = %policy.mode,
         revision = policy.revision, by = wanted.by, reason = wanted.reason,
         confirmed = policy.is_confirmed,
-        waits = policy.pending.as_ref().map(|pending| PendingChange::from(pending).describe()),
+        waits = policy.pending.as_ref().map(Pending::describe),
         "A policy was set"
     );
     Ok(Set { table: prepared.table.identity, before, policy })

@@ -16,7 +16,7 @@ use super::waiting::{WaitReason, Waiting};
 use crate::catalog::tables::TableIdentity;
 use crate::guards::hold::Hold;
 use crate::guards::pause::Pause;
-use crate::policy::grace::PendingChange;
+use crate::policy::grace::Pending;
 use crate::policy::{Mode, Source};
 use crate::rules::blast_radius::Excess;
 use crate::rules::expiry::KeptReason;
@@ -70,7 +70,7 @@ pub struct TablePlanReport {
     /// What comes into force later in the place of `keep`, `keep_last` and `mode`; left out where nothing does.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
-    pub pending: Option<PendingChange>,
+    pub pending: Option<Pending>,
     /// The pause that covers the table; left out where there is none. Its mode is `paused` then, whatever the
     /// policy says.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -275,7 +275,7 @@ impl TablePlanReport {
             keep_last: plan.policy.keep_last,
             mode: Some(plan.policy.mode),
             source: Some(plan.policy.source),
-            pending: plan.policy.pending.as_ref().map(PendingChange::from),
+            pending: plan.policy.pending.clone(),
             pause: plan.policy.guards.pause.clone(),
             holds: plan.policy.guards.holds.clone(),
             cutoff: Some(plan.cutoff),

@@ -109,7 +109,7 @@ async fn plan_all_in(
         }
         let from = plans.tables.len();
         let named = |namespace: &str, table: &str| scope.has_table(namespace, table);
-        plan_tables(connection, &catalog, settings, &named, &mut plans).await?;
+        plan_tables(connection, &catalog, settings, &named, true, &mut plans).await?;
         if let (None, Some((first, _))) = (at, plans.tables.get(from)) {
             plans.refused.extend(refused_in(connection, first, &clock, settings).await?);
         }
@@ -117,7 +117,8 @@ async fn plan_all_in(
     Ok(plans)
 }
 
-/// Plans those of a catalog's tables that are `named` (namespace, table) and have a policy, at the database's time.
+/// Plans those of a catalog's tables that are `named` (namespace, table) and have a policy, at the database's time and by
+/// what is in force: an approval is of a revision, and what no pass has brought into force gets another one then.
 pub async fn plan_catalog(
     connection: &mut Session,
     catalog: &Catalog,
@@ -126,7 +127,7 @@ pub async fn plan_catalog(
 ) -> anyhow::Result<Plans> {
     let as_of = clock_at(connection, settings, None).await?.database;
     let mut plans = Plans { as_of, refused: Vec::new(), tables: Vec::new() };
-    plan_tables(connection, catalog, settings, named, &mut plans).await?;
+    plan_tables(connection, catalog, settings, named, false, &mut plans).await?;
     Ok(plans)
 }
 
@@ -135,6 +136,7 @@ async fn plan_tables(
     catalog: &Catalog,
     settings: &Settings,
     named: &(dyn Fn(&str, &str) -> bool + Sync),
+    is_of_next_pass: bool,
     plans: &mut Plans,
 ) -> anyhow::Result<()> {
     for table in live_tables(connection, catalog, true).await? {
@@ -146,15 +148,12 @@ async fn plan_tables(
             Ok(None) => continue,
             Err(problem) => Err(problem),
             Ok(Some(_)) if !table.is_parquet => Err(NOT_PARQUET.to_owned()),
-            Ok(Some(policy)) => plan_table(
-                connection,
-                &table.identity,
-                &policy.at(plans.as_of),
-                plans.as_of,
-                settings,
-            )
-            .await
-            .map_err(|error| describe(&error)),
+            Ok(Some(policy)) => {
+                let policy = if is_of_next_pass { policy.at(plans.as_of) } else { policy };
+                plan_table(connection, &table.identity, &policy, plans.as_of, settings)
+                    .await
+                    .map_err(|error| describe(&error))
+            }
         };
         plans.tables.push((table.identity, plan));
     }

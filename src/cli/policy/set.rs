@@ -18,7 +18,6 @@ use crate::cli::{DONE, FAILED, Output, out};
 use crate::explicit::problem::Problem;
 use crate::guards::Guards;
 use crate::policy::command::shell_word;
-use crate::policy::grace::PendingChange;
 use crate::policy::listing::{PoliciesAnswer, listed};
 use crate::policy::set::{Set, Wanted, set_policy, would_set};
 use crate::policy::{Mode, Policy};
@@ -222,7 +221,7 @@ fn text(answer: &Answer, catalog: &str, table: &str, policy: &Policy, in_force: 
         let values = counted(number.into(), "time value");
         lines.push(format!("Keeps the newest {values} with a live file, whatever their age"));
     }
-    if let Some(pending) = policy.pending.as_ref().map(PendingChange::from) {
+    if let Some(pending) = &policy.pending {
         lines.push(format!("Waits: {}; with --yes at once", pending.describe()));
     }
     lines.extend(answer.problem.as_ref().map(|why| format!("Not known what has expired: {why}")));

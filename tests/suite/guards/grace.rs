@@ -301,6 +301,33 @@ async fn a_property_that_was_refused_for_a_while_enforces() -> Result<()> {
     Ok(())
 }
 
+/// An approval is of a revision, and the pass that brings a change into force makes another one.
+#[tokio::test]
+async fn what_is_not_in_force_yet_is_not_approved() -> Result<()> {
+    let scene = of_days([20, 19, 18, 10, 1]).await?;
+    let few = ("TAILRACE__GUARD__MIN_DROP_FILES", "1");
+    let ran = async |args: &[&str]| scene.database.ran_with(args, &[(GRACE, "1h"), few]).await;
+    let digest = async || {
+        let plan: serde_json::Value =
+            serde_json::from_str(&ran(&["plan", "--output", "json"]).await?.out)?;
+        let digest = plan["tables"][0]["blast_radius"]["digest"].as_str().context("a digest")?;
+        anyhow::Ok(digest.to_owned())
+    };
+    let approve = async |digest: &str| {
+        Ok::<_, anyhow::Error>(ran(&["approve", "lake", "--digest", digest]).await?.code)
+    };
+    scene.set("60d", &["--yes"]).await?;
+    scene.set("7d", &[]).await?;
+    scene.over().await?;
+    assert_eq!(approve(&digest().await?).await?, 1);
+    assert_eq!(ran(&["sweep"]).await?.code, 0);
+    assert_eq!(scene.live().await?.len(), 5);
+    assert_eq!(approve(&digest().await?).await?, 0);
+    assert_eq!(ran(&["sweep"]).await?.code, 0);
+    assert_eq!(scene.live().await?.len(), 1);
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_clock_in_doubt_ends_no_wait() -> Result<()> {
     let scene = of_days([20, 10, 1]).await?;
@@ -362,6 +389,24 @@ async fn a_pause_that_was_resumed_ends_by_itself() -> Result<()> {
         let left = scene.database.text("select count(*) from tailrace.pause").await?;
         assert_eq!(left.as_deref(), Some("0"));
     }
+    Ok(())
+}
+
+/// It covered the name that the table had, and the table that has it now.
+#[tokio::test]
+async fn a_pause_that_is_made_again_covers_its_old_name() -> Result<()> {
+    let scene = of_days([10, 1]).await?;
+    scene.pause(TABLE).await?;
+    scene.in_grace(&["resume", "lake", "events.raw"]).await?;
+    scene.table.rename("old").await?;
+    let again = ["pause", "lake", "events.old", "--reason", "audit"];
+    assert_eq!(scene.in_grace(&again).await?.code, 0);
+    let list = scene.in_grace(&["pause", "--list"]).await?;
+    assert!(
+        list.out.starts_with("table events.raw of catalog lake is paused by tester"),
+        "{list:?}"
+    );
+    assert!(!list.out.contains(" until "), "{list:?}");
     Ok(())
 }
 
